@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.host_facts import HostFacts, take_snapshot
 from corebound.machine.doctor.result import CheckResult, HostCheck
 from corebound.machine.topology import Topology
 from support.build import a_host
@@ -429,17 +430,20 @@ def check_results(
     # What was gone stays gone.
     then = {path: text for path, text in LATER.items() if path in now}
     tree = ChangingTree(now, {**now, **then, **(later or {})})
-    checks = examine(
-        tree,
+    before = take_snapshot(tree)
+    tree.wait()
+    facts = HostFacts(
+        tree=tree,
         topology=None if no_host else host or a_host(),
-        wait=tree.wait,
+        before=before,
+        after=take_snapshot(tree),
         pid=OWN_PID,
         sudo=sudo,
         tools=tools,
         needed=needed,
         environments={"numpy": True} if environments is None else environments,
     )
-    return {one.host_check.check: one for one in checks}
+    return {one.host_check.check: one for one in examine(facts)}
 
 
 def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:

@@ -30,7 +30,7 @@ from corebound.planning.cpu_selection import server_binds_workers
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records import traces
-from corebound.runner.scheduler import Job
+from corebound.runner.jobs import Job
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Traffic
 from corebound.serving.served_model import ServedModel, recipe_of, served_model

@@ -22,36 +22,38 @@ _LEAST_RATE_SHARE = 0.7
 
 
 class TaskRace(Struct, frozen=True, kw_only=True):
-    """A race: who takes part, what it is for, and how launches are summarised.
+    """A race: who takes part, what it is for, the launches so far, and how one is summarised.
 
-    `known` are the cells of blocks that were asked for before; earlier blocks do not change.
+    `launches` grows with the run. `known` are the cells of blocks that were asked for before;
+    earlier blocks do not change.
     """
 
     contest: Contest
     tuning: Tuning
+    launches: LaunchesByBlock
     summarise: Summarise
     known: dict[int, frozenset[str]] = field(default_factory=dict)
 
-    def cells_to_launch(self, block: int, launches: LaunchesByBlock) -> frozenset[str]:
+    def cells_to_launch(self, block: int) -> frozenset[str]:
         """The keys of the cells to launch in `block`, based only on earlier blocks."""
         if block in self.known:
             return self.known[block]
         before = {
             key: {at: launch for at, launch in by_block.items() if at < block}
-            for key, by_block in launches.items()
+            for key, by_block in self.launches.items()
         }
         state = standing(self.contest, before, self.tuning, self.summarise)
         self.known[block] = state.keys(block, self.tuning.rule.confirm_blocks)
         return self.known[block]
 
-    def has_no_time(self, key: str, launches: LaunchesByBlock) -> bool:
+    def has_no_time(self, key: str) -> bool:
         """Whether the budget has no time for a cell's first launch, by those made so far.
 
         The most promising cells are launched, and the default and the launcher in any case.
         """
         took_s = [
             total_seconds(launch)
-            for launch in _first_launches(launches).values()
+            for launch in self._first_launches().values()
             if launch.status != "skipped"
         ]
         is_verified = self.tuning.recommended is not None
@@ -61,7 +63,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         rank = [cell.key for cell in self.contest.cells].index(key)
         return most is not None and rank >= most
 
-    def limited(self, planned: PlannedCell, launches: LaunchesByBlock) -> PlannedCell:
+    def limited(self, planned: PlannedCell) -> PlannedCell:
         """A cell for its first launch, which ends early if the cell cannot win.
 
         Its time limit is a multiple of the shortest first launch, and a search for a rate ends if
@@ -69,9 +71,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         limits, because the winner is compared with them.
         """
         first = {
-            key: launch
-            for key, launch in _first_launches(launches).items()
-            if launch.status == "ok"
+            key: launch for key, launch in self._first_launches().items() if launch.status == "ok"
         }
         if planned.cell.key in self.contest.always or not first:
             return planned
@@ -86,7 +86,6 @@ class TaskRace(Struct, frozen=True, kw_only=True):
             traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * highest_per_s)
         return replace(planned, measure=measure, traffic=traffic)
 
-
-def _first_launches(launches: LaunchesByBlock) -> Mapping[str, Launch]:
-    """The launch of each cell in the first block."""
-    return {key: by_block[0] for key, by_block in launches.items() if 0 in by_block}
+    def _first_launches(self) -> Mapping[str, Launch]:
+        """The launch of each cell in the first block."""
+        return {key: by_block[0] for key, by_block in self.launches.items() if 0 in by_block}

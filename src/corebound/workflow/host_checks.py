@@ -23,9 +23,9 @@ from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, sysfs
 from corebound.machine.doctor import tuning
 from corebound.machine.doctor.checks_system import PROGRAMS
-from corebound.machine.doctor.examine import SNAPSHOT_INTERVAL_S, examine
-from corebound.machine.doctor.result import CheckResult, HostCheck, Subject
-from corebound.machine.doctor.tuning import SavedSetting
+from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.host_facts import SNAPSHOT_INTERVAL_S, HostFacts, take_snapshot
+from corebound.machine.doctor.result import CheckResult, HostCheck, SettingChange
 from corebound.machine.topology import Topology
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
@@ -125,7 +125,7 @@ class ExaminedHost(Struct, frozen=True, kw_only=True):
     """The checks of a machine, and the settings that `corebound doctor --tune` has changed."""
 
     checks: tuple[CheckResult, ...]
-    tuned: tuple[SavedSetting, ...]
+    tuned: tuple[SettingChange, ...]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -172,11 +172,15 @@ def check_host(
         topology: Its topology; None if no CPUs are visible.
         needs: The tools and environments to check on this host; None checks none.
     """
-    is_live = root == LIVE
-    checks = examine(
-        sysfs.Files(root),
+    is_live, tree = root == LIVE, sysfs.Files(root)
+    before = take_snapshot(tree)
+    if is_live:  # the files of a saved machine do not change
+        time.sleep(SNAPSHOT_INTERVAL_S)
+    facts = HostFacts(
+        tree=tree,
         topology=topology,
-        wait=_wait if is_live else _no_wait,
+        before=before,
+        after=take_snapshot(tree),
         pid=os.getpid() if is_live else 0,
         sudo="SUDO_UID" in os.environ,
         tools=frozenset(filter(_is_installed, PROGRAMS)) if needs else None,
@@ -185,15 +189,19 @@ def check_host(
         if needs
         else None,
     )
-    lacking = needs.lacking if needs is not None else ()
-    why = "its configurations are skipped"
-    return (
-        *checks,
-        *(
-            Subject(check=name, group="environments", why=why).warning(reason.what, fix=reason.fix)
-            for name, reason in lacking
-        ),
+    lacking = (
+        HostCheck(
+            check=name,
+            group="environments",
+            state="warning",
+            value=reason.what,
+            why="its configurations are skipped",
+            fix=reason.fix,
+            undo=None,
+        )
+        for name, reason in (needs.lacking if needs else ())
     )
+    return (*examine(facts), *(CheckResult(host_check=check) for check in lacking))
 
 
 def preflight(prepared: PreparedRun, reporter: Reporter) -> PreparedRun:
@@ -257,11 +265,3 @@ def new_today(notes: Mapping[str, str]) -> frozenset[str]:
 
 def _is_installed(program: str) -> bool:
     return (find_java() if program == "java" else shutil.which(program)) is not None
-
-
-def _wait() -> None:
-    time.sleep(SNAPSHOT_INTERVAL_S)
-
-
-def _no_wait() -> None:
-    """Do not wait: the files of a saved machine do not change."""

@@ -249,7 +249,7 @@ def find_resumable(
         is_whole = False
         with collect_fault(file, faults):
             done = jsonl.read(file).launches
-            is_whole = is_complete(run, tasks, done, operators=operators)
+            is_whole = is_complete(tasks, done, operators=operators)
         if faults:
             notify(f"warning: {faults[0]}")
             continue
@@ -274,7 +274,7 @@ def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
         scenarios.plan_task(scenario, host, profile=run.profile, seed=run.seed)
         for scenario in loaded
     )
-    return is_complete(run, tasks, jsonl.read(file).launches, operators=operators)
+    return is_complete(tasks, jsonl.read(file).launches, operators=operators)
 
 
 class _Planner:

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from corebound.machine import discovery, sysfs
 from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.host_facts import HostFacts, take_snapshot
 from corebound.machine.doctor.result import CheckResult
 from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
@@ -60,13 +61,16 @@ class Deadly(Disk):
 
 
 def look() -> tuple[CheckResult, ...]:
-    return examine(
-        sysfs.Files(ROOT),
+    tree = sysfs.Files(ROOT)
+    facts = HostFacts(
+        tree=tree,
         topology=discovery.live_topology(),
-        wait=lambda: None,
+        before=take_snapshot(tree),
+        after=take_snapshot(tree),
         pid=os.getpid(),
         sudo=True,
     )
+    return examine(facts)
 
 
 def settings(paths: list[str]) -> dict[str, str]:

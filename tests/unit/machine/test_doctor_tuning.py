@@ -16,7 +16,6 @@ from corebound.machine.doctor.result import SettingChange
 from corebound.machine.doctor.tuning import (
     STATE,
     Disk,
-    SavedSetting,
     decode,
     encode,
     restore,
@@ -296,7 +295,7 @@ def test_a_damaged_state_file_is_reported_and_nothing_is_written(root: Path, tex
 
 
 KEPT = st.builds(
-    SavedSetting,
+    SettingChange,
     path=st.lists(st.sampled_from(["vm", "a.b", "..c", "policy0"]), min_size=1).map(
         lambda parts: "/".join(("proc/sys", *parts))
     ),
@@ -306,6 +305,6 @@ KEPT = st.builds(
 
 
 @given(kept=st.lists(KEPT))
-def test_a_state_file_reads_back_unchanged(kept: list[SavedSetting]) -> None:
+def test_a_state_file_reads_back_unchanged(kept: list[SettingChange]) -> None:
     # Lone surrogates cannot come out of a file that was decoded as UTF-8.
     assert decode(encode(kept)) == tuple(kept)

@@ -15,6 +15,8 @@ from corebound.machine.procfs import CpuTicks, ProcessStat
 from corebound.machine.sysfs import Tree, numbered_entries, read_integer
 from corebound.machine.topology import Topology
 
+# Long enough that one tick (10 ms) of a CPU is 2 %.
+SNAPSHOT_INTERVAL_S = 0.5
 _CPUS = "sys/devices/system/cpu"
 _KTHREADD = 2  # the parent of the kernel's threads
 # A core has its own count; all CPUs of a package show the package's count.

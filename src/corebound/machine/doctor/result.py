@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from corebound.machine.sysfs import Tree, read_text
 from corebound.machine.topology import cpu_list
 
 # `unavailable`: the host does not show it, which means neither zero nor ok.
@@ -50,9 +49,9 @@ class HostCheck(Struct, frozen=True, kw_only=True):
 
 
 class SettingChange(Struct, frozen=True, kw_only=True):
-    """A change of a setting that fixes a warning.
+    """A change of a setting that fixes a warning, or has been made and can be restored.
 
-    `path` is relative to the root; `prior` is the current value, `value` the recommended one.
+    `path` is relative to the root; `prior` is the value before, `value` the recommended one.
     """
 
     path: str
@@ -75,83 +74,6 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     def recorded(self) -> HostCheck:
         """The check as it is stored in a record."""
         return self.durable or self.host_check
-
-
-class Subject(Struct, frozen=True, kw_only=True):
-    """The subject of a check: creates its results."""
-
-    check: str
-    group: Group
-    why: str
-
-    def ok(self, value: str) -> CheckResult:
-        """A result with nothing to fix."""
-        return CheckResult(host_check=self._host_check("ok", value))
-
-    def unavailable(self, value: str) -> CheckResult:
-        """A result for something that the host does not show; `value` says what is missing."""
-        return CheckResult(host_check=self._host_check("unavailable", value))
-
-    def unreadable(self, text: str) -> CheckResult:
-        """A result for something that the host shows but corebound does not understand."""
-        return self.unavailable(f"unexpected content: {printable(text)}")
-
-    def warning(self, value: str, *, fix: str, undo: str | None = None) -> CheckResult:
-        """A warning that only the user can fix."""
-        return CheckResult(host_check=self._host_check("warning", value, fix=fix, undo=undo))
-
-    def fixable(self, value: str, changes: Sequence[SettingChange]) -> CheckResult:
-        """A warning that changes of settings fix; the commands are derived from them."""
-        check = self._host_check(
-            "warning",
-            value,
-            fix=command((change.path, change.value) for change in changes),
-            undo=command((change.path, change.prior) for change in changes),
-        )
-        return CheckResult(host_check=check, changes=tuple(changes))
-
-    def setting(
-        self,
-        tree: Tree,
-        path: str,
-        meanings: Mapping[str, str],
-        *,
-        disturbing: Collection[str],
-        recommended: str,
-        missing: str,
-    ) -> CheckResult:
-        """Check a setting that has a few possible values.
-
-        Args:
-            tree: The host's files.
-            path: The setting's file.
-            meanings: What each value means, in words.
-            disturbing: The values that are a warning.
-            recommended: The value that fixes it.
-            missing: What is missing if there is no such file.
-        """
-        value = read_text(tree, path)
-        if value is None:
-            return self.unavailable(missing)
-        if value not in meanings:
-            return self.unreadable(value)
-        if value not in disturbing:
-            return self.ok(meanings[value])
-        change = SettingChange(path=path, prior=value, value=recommended)
-        return self.fixable(meanings[value], [change])
-
-    def _host_check(
-        self, state: State, value: str, *, fix: str | None = None, undo: str | None = None
-    ) -> HostCheck:
-        return HostCheck(
-            check=self.check,
-            group=self.group,
-            state=state,
-            value=value,
-            why=self.why,
-            fix=fix,
-            undo=undo,
-        )
 
 
 _SYSCTL = "proc/sys/"

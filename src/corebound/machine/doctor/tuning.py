@@ -3,63 +3,49 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, json
+from msgspec.structs import replace
 
 from corebound.errors import HostError
 from corebound.machine.doctor.result import SettingChange
 from corebound.machine.sysfs import selected
 
-_SCHEMA = 1
 # Root writes to every path in the file, so no other paths are allowed.
 _SETTABLE = re.compile(r"(?:proc/sys|proc/irq|sys)(?:/(?!\.\.?(?:/|$))[^/\0]+)+")
 
 
-class SavedSetting(Struct, frozen=True, kw_only=True):
-    """One setting: its file below the root, its original value, and the value set last."""
+class _State(Struct, frozen=True, kw_only=True):
+    """The state file: each setting with the value before its first change, and the last one."""
 
-    path: str
-    prior: str
-    value: str
+    schema: Literal[1]
+    settings: tuple[SettingChange, ...]
 
 
-def encode(settings: Sequence[SavedSetting]) -> bytes:
+def encode(settings: Sequence[SettingChange]) -> bytes:
     """Encode the settings, in the order of their first change."""
-    document = {"schema": _SCHEMA, "settings": [asdict(setting) for setting in settings]}
-    return json.dumps(document, indent=1).encode() + b"\n"
+    state = json.encode(_State(schema=1, settings=tuple(settings)))
+    return json.format(state, indent=1) + b"\n"
 
 
-def decode(data: bytes) -> tuple[SavedSetting, ...]:
+def decode(data: bytes) -> tuple[SettingChange, ...]:
     """Decode settings.
 
     Raises:
         ValueError: the file is damaged, from a newer corebound, or names a file that
             is not a setting.
     """
-    document: Any = json.loads(data)
-    settings = document.get("settings") if isinstance(document, dict) else None
-    if not isinstance(settings, list) or document.get("schema") != _SCHEMA:
-        raise ValueError(f"it contains no settings of schema {_SCHEMA}")
-    return tuple(_decode_setting(setting) for setting in settings)
-
-
-def _decode_setting(setting: Any) -> SavedSetting:
-    fields = ("path", "prior", "value")
-    if not isinstance(setting, dict) or not all(
-        isinstance(setting.get(name), str) for name in fields
-    ):
-        raise ValueError("a setting lacks its path, prior or value")
-    if not _SETTABLE.fullmatch(setting["path"]):
-        raise ValueError(f"`{setting['path'][:80]}` is not a known setting")
-    return SavedSetting(path=setting["path"], prior=setting["prior"], value=setting["value"])
+    settings = json.decode(data, type=_State).settings
+    for setting in settings:
+        if not _SETTABLE.fullmatch(setting.path):
+            raise ValueError(f"`{setting.path[:80]}` is not a known setting")
+    return settings
 
 
 STATE = "run/corebound/tuned.json"
@@ -127,7 +113,7 @@ def writable(changes: Sequence[SettingChange], root: Path) -> tuple[SettingChang
     return tuple(change for change in changes if os.access(root / change.path, os.W_OK))
 
 
-def saved_settings(root: Path) -> tuple[SavedSetting, ...]:
+def saved_settings(root: Path) -> tuple[SettingChange, ...]:
     """The settings that were changed and not yet restored.
 
     Raises:
@@ -184,7 +170,7 @@ def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
         return SettingResult(path=change.path, before=None, after=None, fault="it cannot be read")
     saved = saved_settings(root)
     by_path = {setting.path: setting for setting in saved}
-    previous = by_path.get(change.path, SavedSetting(path=change.path, prior=before, value=before))
+    previous = by_path.get(change.path, SettingChange(path=change.path, prior=before, value=before))
     by_path[change.path] = replace(previous, value=change.value)
     _save(tuple(by_path.values()), root, disk)
     fault = _set(path, change.value, disk)
@@ -195,7 +181,7 @@ def _tune(change: SettingChange, root: Path, disk: Disk) -> SettingResult:
     return SettingResult(path=change.path, before=before, after=after, fault=fault)
 
 
-def _restore(setting: SavedSetting, root: Path, disk: Disk) -> SettingResult:
+def _restore(setting: SettingChange, root: Path, disk: Disk) -> SettingResult:
     path = root / setting.path
     before = _current(path)
     if before is None:
@@ -228,7 +214,7 @@ def _current(path: Path) -> str | None:
         return None
 
 
-def _save(settings: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
+def _save(settings: Sequence[SettingChange], root: Path, disk: Disk) -> None:
     """Write the state file, or remove it if it is empty; it stays valid if we are killed."""
     file = root / STATE
     try:

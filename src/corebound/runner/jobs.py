@@ -1,0 +1,128 @@
+"""What a run is to launch: its tasks, the jobs of their blocks, and what a budget shortens."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.tuning import Contest, contest
+from corebound.planning.plan import PlannedCell, shorten_pilot
+from corebound.records.launch_record import Kind
+from corebound.records.tuning import Tuning
+from corebound.scenario.models import Scenario
+
+# The first launches iterate for at most this share of a budget, all cells together. So there is
+# time for their start, and for a second block, without which there is no interval.
+_PILOT_SHARE = 0.25
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One scenario of a run, with all its planned cells.
+
+    `turns` is the number of blocks launched before the next scenario's turn. Scenarios that
+    need launches most get more turns, because time may not suffice for all. With `tuning`, the
+    cells are raced: those that are slower are launched no more.
+    """
+
+    scenario: Scenario
+    planned: tuple[PlannedCell, ...]
+    turns: int = 1
+    tuning: Tuning | None = None
+
+    @property
+    def duplicates(self) -> dict[str, str]:
+        """The keys of the cells that are not launched, with those of the cells launched instead."""
+        return {
+            planned.cell.key: planned.duplicate_of.key
+            for planned in self.planned
+            if planned.duplicate_of is not None
+        }
+
+    @property
+    def launchable(self) -> tuple[PlannedCell, ...]:
+        """The cells that fit the host, each of those that are the same there once."""
+        return tuple(
+            planned
+            for planned in self.planned
+            if planned.unfit is None and planned.duplicate_of is None
+        )
+
+    @property
+    def contest(self) -> Contest:
+        """The cells of a race."""
+        return contest(
+            self.scenario,
+            [planned.cell for planned in self.planned],
+            [planned.cell for planned in self.launchable],
+        )
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One launch to make: its cell, its kind and its record id.
+
+    `attempt` is the number of earlier launches for the same place that were refused, which is
+    to say discarded as disturbed. `name` is the record id of the first attempt. `iterations` is
+    how many each worker times; None: as many as planned.
+    """
+
+    name: str
+    kind: Kind
+    block: int
+    position: int
+    planned: PlannedCell
+    attempt: int = 0
+    iterations: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of its record, unique within the run."""
+        return f"{self.name}-again-{self.attempt}" if self.attempt else self.name
+
+    @property
+    def key(self) -> str:
+        """The key of its cell."""
+        return self.planned.cell.key
+
+    @property
+    def again(self) -> Job:
+        """The next attempt, after a refused one."""
+        return replace(self, attempt=self.attempt + 1)
+
+
+def block_order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
+    """Shuffle the cells of one scenario for one block.
+
+    The order includes cells that are not launched in this block, so a resumed run uses the
+    same order.
+
+    Args:
+        keys: The keys of all the scenario's cells.
+        seed: The run's seed.
+        scenario: The scenario's name; each scenario is shuffled separately.
+        block: The block's number, from 0.
+    """
+
+    def digest(key: str) -> bytes:
+        return hashlib.sha256(f"{seed}/{scenario}/{block}/{key}".encode()).digest()
+
+    return tuple(sorted(keys, key=digest))
+
+
+def within_budget(tasks: Sequence[Task], budget_s: float | None) -> tuple[Task, ...]:
+    """The tasks, with shorter first launches if the budget is short.
+
+    Args:
+        tasks: What to measure.
+        budget_s: The time for all of it, in seconds; None is no limit.
+    """
+    cells = sum(len(task.launchable) for task in tasks)
+    if budget_s is None or not cells:
+        return tuple(tasks)
+    most_s = _PILOT_SHARE * budget_s / cells
+    return tuple(
+        replace(task, planned=tuple(shorten_pilot(one, most_s) for one in task.planned))
+        for task in tasks
+    )

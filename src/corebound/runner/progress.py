@@ -1,0 +1,342 @@
+"""How far a scenario is: which launches its cells have, which they still need, when it is over."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from corebound.launch.launch import LaunchResult
+from corebound.planning.plan import PlannedCell, interleave_groups
+from corebound.records.launch_record import Kind, Launch
+from corebound.runner.jobs import Job, Task, block_order
+from corebound.runner.race import TaskRace
+from corebound.scenario.matrix import baselines_of
+from corebound.stats.interference import is_refused
+from corebound.stats.launch_summary import (
+    CellSummary,
+    LaunchSummary,
+    combine_launches,
+    summarise_launch,
+)
+from corebound.stats.pilot import PilotLaunches, worthwhile_iterations
+from corebound.stats.sample_size import most_informative_cells, unfinished
+
+# A launch that takes so many times as long as the longest before it hangs; even a busy host makes
+# none so slow. The least limit is enough to start any framework on it.
+_HANGING = 10.0
+_LEAST_LIMIT_S = 60.0
+# Fewer launches say nothing about how much launches differ.
+_LEAST_PILOT_LAUNCHES = 2
+
+
+class CellProgress(Struct, kw_only=True):
+    """The launches of one cell.
+
+    Attributes:
+        planned: What is launched.
+        position: Its place among the scenario's cells.
+        launches: The launch of each block, without the refused ones.
+        refused: The block of each refused launch.
+        alternated: The blocks in which a refused launch had alternated with others.
+        is_alone: Whether it alternates no longer.
+        is_profiled: Whether its operators have been profiled.
+        refused_profiles: The number of refused profiles.
+    """
+
+    planned: PlannedCell
+    position: int
+    launches: dict[int, Launch] = field(default_factory=dict)
+    refused: list[int] = field(default_factory=list)
+    alternated: set[int] = field(default_factory=set)
+    is_alone: bool = False
+    is_profiled: bool = False
+    refused_profiles: int = 0
+    _summaries: dict[str, LaunchSummary] = field(default_factory=dict)
+
+    def add(self, launch: Launch, *, resumed: bool) -> None:
+        """Add a launch of this cell that has ended."""
+        is_repeated = is_refused(launch) or (resumed and launch.ended_by == "kill")
+        if launch.kind == "profile":
+            self.refused_profiles += is_repeated
+            self.is_profiled |= not is_repeated
+            return
+        if launch.pauses is not None and not launch.pauses.allow_alternation:
+            self.is_alone = True
+        if not is_repeated:
+            self.launches[launch.block] = launch
+            return
+        self.refused.append(launch.block)
+        if launch.alternated:
+            self.alternated.add(launch.block)
+
+    def may_refuse(self, kind: Kind) -> bool:
+        """Whether one more launch of this kind may be refused in this run."""
+        refused = self.refused_profiles if kind == "profile" else len(self.refused)
+        return refused < self.planned.measure.relaunch_disturbed
+
+    def explained(self, result: LaunchResult, job: Job) -> LaunchResult:
+        """The result, whose fix says what follows from it, or why it had a limit of its own."""
+        limit_s, own_limit_s = job.planned.measure.timeout_s, self.planned.measure.timeout_s
+        if result.status == "timed-out" and limit_s < own_limit_s and job.block:
+            fix = "Earlier launches took a tenth of that or less: it seems to hang."
+            return replace(result, fix=f"{fix} Its output may show where.")
+        has_succeeded = any(launch.status == "ok" for launch in self.launches.values())
+        if result.ended_by == "error" and not has_succeeded:
+            then = "It is not launched again, because it would fail again."
+        elif result.ended_by == "kill":
+            then = "Something outside killed it; `dmesg` shows whether memory was short."
+            then += " A resumed run launches it again."
+        else:
+            return result
+        return replace(result, fix=f"{result.fix or ''} {then}".lstrip())
+
+    def summary(self, *, before: float = math.inf) -> CellSummary:
+        """The summary of its launches in the blocks before a block."""
+        launches = [launch for block, launch in self.launches.items() if block < before]
+        ok = [self.summarised(launch) for launch in launches if launch.status == "ok"]
+        return combine_launches(self.planned.cell, ok, launches)
+
+    def summarised(self, launch: Launch) -> LaunchSummary:
+        """The summary of an `ok` launch."""
+        if launch.id not in self._summaries:
+            self._summaries[launch.id] = summarise_launch(launch, self.planned.measure.warmup)
+        return self._summaries[launch.id]
+
+    def pilot(self, *, before: int) -> PilotLaunches | None:
+        """What its launches took before a block; None with fewer than two."""
+        summary = self.summary(before=before)
+        ids = {launch.launch for launch in summary.launches}
+        launches = [launch for launch in self.launches.values() if launch.id in ids]
+        if len(ids) < _LEAST_PILOT_LAUNCHES:
+            return None
+        return PilotLaunches(
+            summary=summary,
+            setup_ns=statistics.median(map(_besides_iterations_ns, launches)),
+            iterations=statistics.median(
+                len(worker.wall_ns) for launch in launches for worker in launch.workers
+            ),
+            workers=len(self.planned.requests),
+        )
+
+
+class ScenarioProgress:
+    """Tracks one task's finished launches, and determines the remaining ones.
+
+    `block` is the block that is being launched. What is launched in it depends on earlier blocks
+    only: a resumed run has launches of later ones, and decides as the original run did.
+    """
+
+    def __init__(self, task: Task, done: Sequence[Launch]) -> None:
+        self.scenario = task.scenario
+        self.turns = task.turns
+        self.block = 0
+        duplicates = task.duplicates
+        measured = [one for one in task.planned if one.cell.key not in duplicates]
+        self.cells = {
+            planned.cell.key: CellProgress(planned=planned, position=position)
+            for position, planned in enumerate(measured)
+        }
+        self._fit = {key: one for key, one in self.cells.items() if one.planned.unfit is None}
+        cells = tuple(planned.cell for planned in task.planned)
+        baselines = baselines_of(cells, cells, task.scenario)
+        self._baselines = {
+            cell.key: key
+            for cell, baseline in zip(cells, baselines, strict=True)
+            if cell.key in self.cells
+            and baseline is not None
+            and (key := duplicates.get(baseline.key, baseline.key)) != cell.key
+        }
+        self.race = None
+        if task.tuning is not None:
+            self.race = TaskRace(
+                contest=task.contest,
+                tuning=task.tuning,
+                launches={key: cell.launches for key, cell in self.cells.items()},
+                summarise=lambda launch: self.cells[launch.cell.key].summarised(launch),
+            )
+        for launch in done:
+            self.add(launch, resumed=True)
+
+    def add(self, launch: Launch, *, resumed: bool = False) -> None:
+        """Add a finished launch, if it belongs to this task.
+
+        A run that was resumed repeats those that were killed from outside like refused ones.
+        """
+        if launch.cell.scenario == self.scenario.name and launch.cell.key in self.cells:
+            self.cells[launch.cell.key].add(launch, resumed=resumed)
+
+    def is_over(self, key: str) -> bool:
+        """Whether a cell is launched no more in this block.
+
+        A cell is left out of a block if its launch was refused and the baseline that it alternated
+        with was not. One more launch there would need one more of the baseline; both have it in
+        a later block. One that no longer alternates needs none.
+        """
+        cell = self.cells[key]
+        baseline = self.cells.get(self._baselines.get(key, ""))
+        has_baseline = baseline is not None and self.block in baseline.launches
+        is_left_out = self.block in cell.alternated and not cell.is_alone and has_baseline
+        return self.block in cell.launches or is_left_out
+
+    def baseline_among(self, jobs: Sequence[Job]) -> int | None:
+        """Which of several jobs that alternate is the baseline of the others; None without one."""
+        keys = [job.key for job in jobs]
+        found = {self._baselines[key] for key in keys if key in self._baselines}
+        if len(found) != 1:
+            return None
+        (baseline,) = found
+        return keys.index(baseline) if baseline in keys else None
+
+    def skipped_jobs(self) -> tuple[Job, ...]:
+        """The cells that do not fit the host and are not yet recorded as skipped."""
+        return tuple(
+            self._job_outside_blocks(cell, "skipped", "measure")
+            for key, cell in self.cells.items()
+            if key not in self._fit and not cell.launches
+        )
+
+    def profile_jobs(self) -> tuple[Job, ...]:
+        """The cells to profile: operators are requested, informative and not yet profiled."""
+        summaries = [cell.summary() for cell in self.cells.values()]
+        return tuple(
+            replace(
+                self._job_outside_blocks(cell, "profile", "profile"), attempt=cell.refused_profiles
+            )
+            for keys in most_informative_cells(summaries, self._baselines)
+            for cell in map(self.cells.__getitem__, keys)
+            if cell.planned.measure.operators is not None and not cell.is_profiled
+        )
+
+    def _job_outside_blocks(self, cell: CellProgress, label: str, kind: Kind) -> Job:
+        return Job(
+            name=f"{self.scenario.name}-{label}-{cell.position}",
+            kind=kind,
+            block=0,
+            position=cell.position,
+            planned=cell.planned,
+        )
+
+    def cells_to_launch(self) -> frozenset[str]:
+        """The keys of the cells to launch in this block; none: the scenario is measured."""
+        if self.race is not None:
+            return self.race.cells_to_launch(self.block)
+        if not self._fit:
+            return frozenset()
+        fit = self._fit
+        measure = next(iter(fit.values())).planned.measure
+        return unfinished(
+            [cell.summary(before=self.block) for cell in fit.values()],
+            {key: base for key, base in self._baselines.items() if key in fit and base in fit},
+            measure.launches,
+            margin=measure.margin,
+        )
+
+    def jobs(self, keys: frozenset[str], *, seed: int) -> Iterator[Job]:
+        """The remaining launches of this block, in order."""
+        name = self.scenario.name
+        order = block_order(self.cells, seed=seed, scenario=name, block=self.block)
+        iterations = self._iterations()
+        for position, key in enumerate(order):
+            if key in keys and not self.is_over(key):
+                yield Job(
+                    name=f"{name}-{self.block}-{position}",
+                    kind="measure",
+                    block=self.block,
+                    position=position,
+                    planned=self.cells[key].planned,
+                    attempt=self.cells[key].refused.count(self.block),
+                    iterations=iterations.get(key),
+                )
+
+    def _iterations(self) -> dict[str, int]:
+        """How many iterations this block's launches have, for cells that leave it to the pilot."""
+        pilots = [
+            pilot
+            for cell in self._fit.values()
+            if cell.planned.traffic is None
+            and cell.planned.measure.iterations == "auto"
+            and (pilot := cell.pilot(before=self.block)) is not None
+        ]
+        return worthwhile_iterations(pilots, self._baselines)
+
+    def has_no_time(self, jobs: Sequence[Job]) -> bool:
+        """Whether the budget has no time for a configuration's first launch in a race."""
+        race = self.race
+        return race is not None and all(
+            job.block == 0 and race.has_no_time(job.key) for job in jobs
+        )
+
+    def capped(self, job: Job) -> Job:
+        """The job, with a shorter time limit than the scenario's, if earlier launches allow it."""
+        planned = job.planned
+        if self.race is not None and job.block == 0:
+            return replace(job, planned=self.race.limited(planned))
+        limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
+        measure = planned.measure.model_copy(update={"timeout_s": limit_s})
+        return replace(job, planned=replace(planned, measure=measure))
+
+    def _usual_limit_s(self, job: Job) -> float:
+        """A time that a launch takes only if it hangs: a multiple of the longest `ok` launch."""
+        before = [
+            (launch.duration_ns / 1e9, len(worker.wall_ns))
+            for cell in self.cells.values()
+            for launch in cell.launches.values()
+            if launch.status == "ok" and launch.block < job.block
+            for worker in launch.workers
+        ]
+        if not before:
+            return math.inf
+        longest_s, iterations = max(before)
+        # The pilot may choose more iterations than the first launches had.
+        growth = max((job.iterations or 0) / max(iterations, 1), 1.0)
+        return max(_HANGING * longest_s * growth, _LEAST_LIMIT_S)
+
+    def interleave(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+        """Group a block's jobs, in order: those that alternate together, the others alone."""
+        by_key = {job.key: job for job in jobs}
+        alone = {key for key, cell in self.cells.items() if cell.is_alone}
+        groups = interleave_groups([job.planned for job in jobs], self._baselines, alone=alone)
+        return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
+
+    def required_launches(self) -> int:
+        """How many launches are certain to be needed, in this block and later ones."""
+        if self.race is not None:
+            keys = self.race.cells_to_launch(self.block)
+            return sum(self.block not in self.cells[key].launches for key in keys)
+        return sum(
+            max(0, cell.planned.measure.launches.min - len(cell.launches))
+            for cell in self._fit.values()
+            if self.block < cell.planned.measure.launches.min
+        )
+
+
+def is_complete(tasks: Sequence[Task], done: Sequence[Launch], *, operators: bool) -> bool:
+    """Whether a run, if resumed, would have nothing left to launch or record.
+
+    Args:
+        tasks: The scenarios that it measures.
+        done: Its launches that are on disk.
+        operators: Whether operators are profiled where scenarios request it.
+    """
+    for task in tasks:
+        progress = ScenarioProgress(task, done)
+        if progress.skipped_jobs():
+            return False
+        while keys := progress.cells_to_launch():
+            if not all(map(progress.is_over, keys)):
+                return False
+            progress.block += 1
+        if operators and progress.profile_jobs():
+            return False
+    return True
+
+
+def _besides_iterations_ns(launch: Launch) -> int:
+    """What a launch took beside its iterations, without its pauses for others."""
+    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
+    paused_ns = launch.pauses.duration_ns if launch.pauses else 0
+    return max(launch.duration_ns - paused_ns - iterations_ns, 0)

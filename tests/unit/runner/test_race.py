@@ -1,0 +1,174 @@
+"""Specifies which cells a race launches, and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.analysis.tuning import analyse_tuning
+from corebound.launch.launch import LaunchResult
+from corebound.records.launch_record import Launch
+from corebound.records.tuning import RaceRule, Tuning
+from corebound.runner import Job, Task, is_complete
+from support.build import a_run, a_traffic
+from support.runs import a_disturbed_outcome, a_runner, a_task, an_outcome, launched
+
+
+def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
+    kept: list[Launch] = []
+    dropped = replace(a_disturbed_outcome(), status="dropped", reason="it is too slow.")
+    first = iter([dropped])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert kept[0].status == "invalid"
+    assert (kept[2].cell.key, kept[2].status) == (kept[0].cell.key, "ok")
+
+
+def a_race_task(*, rule: RaceRule | None = None) -> Task:
+    task = a_task(bindings=("none", "one-cpu", "physical-cores", "logical-cpus"))
+    tuning = Tuning(objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3))
+    return replace(task, tuning=tuning)
+
+
+# The bindings of the task, by the time of an iteration.
+RACED_MS = {"none": 2.0, "one-cpu": 9.0, "physical-cores": 1.0, "logical-cpus": 2.2}
+
+
+def raced(job: Job) -> LaunchResult:
+    noise = 1 + 0.001 * (job.block % 3)
+    return an_outcome(median_ns=round(1e6 * noise * RACED_MS[job.planned.cell.binding.mode]))
+
+
+def test_a_race_launches_no_more_what_is_slower_and_the_finalists_again() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_race_task(), launch=raced).run()
+
+    counts = Counter(launch.cell.key for launch in kept)
+    assert ending == "complete"
+    assert counts["binding=one-cpu"] < counts["binding=physical-cores"]
+    last = max(launch.block for launch in kept)
+    fresh = {key for block, key in launched(kept) if block > last - 3}
+    # The winner, the runner-up, which is the default here.
+    assert fresh == {"binding=physical-cores", "binding=none"}
+
+
+@given(killed_after=st.integers(0, 30))
+def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_race_task(), launch=raced).run()
+    kept = whole[:killed_after]
+
+    a_runner(kept, a_race_task(), launch=raced).run()
+
+    assert kept == whole
+    assert is_complete((a_race_task(),), kept, operators=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
+    now_s = 0.0
+    kept: list[Launch] = []
+    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists. The race has 70 % of it.
+    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80))
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 10.0
+        return raced(job)
+
+    a_runner(kept, task, launch=launch, clock=lambda: now_s, budget_s=80, seed=seed).run()
+
+    skipped = {one.cell.key: one.reason for one in kept if one.status == "skipped"}
+    raced_keys = {key for block, key in launched(kept) if block == 0}
+    assert "binding=none" in raced_keys  # the default
+    assert "binding=one-cpu" in raced_keys  # the most promising other one
+    # Before the first launch, its time is unknown.
+    assert len(skipped) >= 1
+    assert set(skipped.values()) == {"the budget has no time for it"}
+    tuning = task.tuning
+    assert tuning is not None
+    result = analyse_tuning(
+        replace(a_run(seed=seed, scenarios=(task.scenario,)), tuning=tuning), kept
+    )
+    assert {cell.key for cell, _ in result.skipped} == set(skipped)
+    assert result.advice != "unfinished"
+
+
+def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -> None:
+    limits: dict[str, float] = {}
+
+    def launch(job: Job) -> LaunchResult:
+        if job.block == 0:
+            limits[job.planned.cell.binding.mode] = job.planned.measure.timeout_s
+        return raced(job)
+
+    a_runner([], a_race_task(), launch=launch).run()
+
+    assert limits["none"] == 600
+    assert min(limits.values()) == 30
+
+
+def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
+    now_s = 0.0
+    kept: list[Launch] = []
+    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150))
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        # 5 launches of 30 s are too few for more than two configurations; 12 of the mean are not.
+        now_s += 30.0 if now_s == 0 else 3.0
+        return raced(job)
+
+    a_runner(kept, task, launch=launch, clock=lambda: now_s, budget_s=150).run()
+
+    assert {key for block, key in launched(kept) if block == 0} == {
+        f"binding={mode}" for mode in RACED_MS
+    }
+
+
+def a_rate_race_task() -> Task:
+    task, traffic = a_race_task(), a_traffic(shape="rate-search")
+    return replace(task, planned=tuple(replace(one, traffic=traffic) for one in task.planned))
+
+
+def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one() -> None:
+    task = a_rate_race_task()
+    highest_per_s = 0.0
+    limited: dict[str, bool] = {}
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal highest_per_s
+        mode, planned = job.planned.cell.binding.mode, job.planned.traffic
+        assert planned is not None
+        if job.block == 0:
+            limited[mode] = planned.least_per_s is not None
+        if planned.least_per_s is not None:
+            assert job.block == 0
+            assert 0.5 * highest_per_s < planned.least_per_s < highest_per_s
+        highest_per_s = max(highest_per_s, 1000 / RACED_MS[mode])
+        return raced(job)
+
+    a_runner([], task, launch=launch).run()
+
+    # The default, which the winner is compared with, and the very first one search on.
+    assert not limited["none"]
+    assert sum(limited.values()) in {2, 3}
+
+
+def test_a_cell_whose_first_launch_ended_early_has_no_other() -> None:
+    def launch(job: Job) -> LaunchResult:
+        if job.planned.cell.binding.mode == "one-cpu":
+            return replace(raced(job), status="dropped", reason="it is too slow.", workers=())
+        return raced(job)
+
+    kept: list[Launch] = []
+    a_runner(kept, a_rate_race_task(), launch=launch).run()
+
+    assert [block for block, key in launched(kept) if key == "binding=one-cpu"] == [0]
+    assert (1, "binding=physical-cores") in launched(kept)
