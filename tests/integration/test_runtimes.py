@@ -126,17 +126,17 @@ def test_int8_in_pytorch_is_quantized_and_near_float32(tmp_path: Path) -> None:
 COMPILED = """
 import torch
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.shared.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import forward_pass
 
 class Small(torch.nn.Sequential):
     def forward(self, given):
         return super().forward(given) + 1
 
 layers = (torch.nn.Linear(8, 8), torch.nn.GELU())
-given = dict(name='small', inputs=(torch.rand(4, 8),), shape=(4, 8))
+given = dict(name='small', inputs=torch.rand(4, 8), shape=(4, 8), unit='rows')
 
 def result(model, mode):
-    made = Inference(model=model.eval(), mode=mode, **given)
+    made = forward_pass(model.eval(), mode=mode, **given)
     first = made.step()
     try:
         made.check(first)

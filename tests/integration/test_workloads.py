@@ -204,7 +204,7 @@ def test_models_have_their_documented_size(tmp_path: Path, imported: PreloadedFr
         "models = (image_training_pytorch.classifier('small'),\n"
         "    image_training_pytorch.classifier('large'), mobilenet_pytorch.inference().model,\n"
         "    encoder_pytorch.inference().model, lstm_pytorch.inference().model,\n"
-        "    decoder_pytorch.inference().model)\n"
+        "    decoder_pytorch.load(256))\n"
         "print([sum(p.numel() for p in model.parameters()) for model in models])",
         tmp_path,
     )

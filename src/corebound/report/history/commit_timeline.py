@@ -43,7 +43,6 @@ class CommitTimeline(Struct, frozen=True, kw_only=True):
         labels: The names of the commits that changed most.
         borders: Where the environment of most series changed: share of the width, and how.
         along: Dates.
-        says: The name of the chart.
     """
 
     title: str
@@ -51,12 +50,6 @@ class CommitTimeline(Struct, frozen=True, kw_only=True):
     labels: tuple[CommitLabel, ...]
     borders: tuple[tuple[float, str], ...]
     along: tuple[Tick, ...]
-    says: str
-
-    @property
-    def border_places(self) -> tuple[float, ...]:
-        """Where the environment changed."""
-        return tuple(place for place, _ in self.borders)
 
     @property
     def changed(self) -> tuple[CommitBar, ...]:
@@ -106,14 +99,12 @@ def _timeline(
         return None
     what = "commit" if any(_has_commit(all_series)) else "nightly run"
     of_project = f" of {project}" if project else ""
-    title = f"Last {count(len(bars), what)}{of_project}"
     return CommitTimeline(
-        title=title,
+        title=f"Last {count(len(bars), what)}{of_project}",
         bars=tuple(bars),
         labels=_labels(bars),
         borders=_borders(all_series, places),
         along=_dates([first_seen[name] for name in latest]),
-        says=f"{title}: series that got better, upwards, and worse, downwards",
     )
 
 

@@ -36,13 +36,11 @@ class MomentColumn(Struct, frozen=True, kw_only=True):
 
     Attributes:
         moments: The moments.
-        numbers: The place of each on the axis.
         shares: The position of each along the chart.
         pauses: The moments that come much later after the one before than usual.
     """
 
     moments: Sequence[Moment]
-    numbers: FloatArray
     shares: list[float]
     pauses: list[int]
 
@@ -94,7 +92,6 @@ class Timeline(Struct, frozen=True, kw_only=True):
             # It holds the moments, so that their id stays theirs.
             column = self.columns[id(moments)] = MomentColumn(
                 moments=moments,
-                numbers=np.array(numbers),
                 shares=[self.place(number) for number in numbers],
                 pauses=pauses_before(np.array(numbers)),
             )

@@ -50,7 +50,7 @@ from corebound.report.charts.duel import Duel, duel
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
 from corebound.report.elements import Action, Head, Hero, Tick, action_of, damaged_records
 from corebound.report.inputs import PageContext
-from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
+from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.models import Scenario
@@ -67,14 +67,12 @@ class Trend(Struct, frozen=True, kw_only=True):
         mode: CSS class of the cell's colour.
         status: The scenario's current status.
         change: Its last change; None if there is none.
-        unchanged: The text in place of a change if there is none.
     """
 
     series: Series
     mode: str
     status: VerdictWord
     change: Change | None
-    unchanged: str
 
 
 def scenario_trend(
@@ -101,7 +99,6 @@ def scenario_trend(
         mode=history.label(shown_series).mode,
         status=_change_state(result, all_series, history),
         change=last_change(all_series, history),
-        unchanged=no_change(all_series, history),
     )
 
 

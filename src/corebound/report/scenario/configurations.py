@@ -42,7 +42,6 @@ from corebound.analysis.wording import (
     VerdictWord,
     binding_name,
     capital,
-    compared_bounds,
     compared_with,
     count,
     ends,
@@ -94,9 +93,7 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
         notes: Remarks below its name.
         plot: Its comparison with the baseline; None if nothing is compared.
         verdict: Of that comparison, with the ratio if it is decided.
-        bounds: The 95 % interval of the ratio; may be empty.
         needed: How many launches would decide the comparison; may be empty.
-        median, cpu_time: Its main values.
         launches: Each launch's value relative to their summary value; empty for one launch.
         slow: For each launch, whether it is of the slow mode; empty without modes.
         details: Its other values.
@@ -110,21 +107,13 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     plot: IntervalPlot | None
     verdict: VerdictWord
-    bounds: str
     needed: str
-    median: Detail
-    cpu_time: str
     launches: tuple[float, ...]
     slow: tuple[bool, ...]
     details: tuple[Detail, ...]
     is_best: bool
     command: CommandLine
     deciding: CommandLine | None
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether others are compared with it."""
-        return self.cell.baseline is None
 
 
 class UnmeasuredCells(Struct, frozen=True, kw_only=True):
@@ -294,13 +283,13 @@ def _row(
     *,
     show_peak: bool,
 ) -> ConfigurationRow:
-    summary, comparison = cell.summary, cell.comparison
+    comparison = cell.comparison
     caveat = _repeats_baseline_note(result, cell)
     notes = (
         equivalent_cell_note(cell),
         caveat,
         _same_mode_note(cell),
-        disturbed_note(summary),
+        disturbed_note(cell.summary),
         _beyond_axis_note(cell, axis) if axis else "",
     )
     verdict = cell_verdict(cell)
@@ -312,21 +301,7 @@ def _row(
         notes=tuple(filter(None, notes)),
         plot=cell_plot(cell, margin=result.measure.margin) if axis else None,
         verdict=replace(verdict, tone="plain") if caveat else verdict,
-        bounds=compared_bounds(comparison),
         needed=launches_to_decide(comparison.launches_needed) if comparison else "",
-        median=Detail(
-            term=metric_of((cell,)).heading,
-            value=time_text(summary.median_ns),
-            interval=within(
-                summary.interval.low,
-                summary.interval.high,
-                time_text,
-                beside=summary.median_ns,
-            )
-            if summary.interval
-            else "",
-        ),
-        cpu_time=time_text(summary.cpu_median_ns),
         launches=_relative_launches(cell),
         slow=_slow_launches(cell, modes),
         details=tuple(_details(result, cell, show_peak=show_peak)),

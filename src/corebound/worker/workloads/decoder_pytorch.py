@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from corebound.worker.workloads.shared import decoder
@@ -14,8 +16,8 @@ from corebound.worker.workloads.shared.decoder import (
     VOCABULARY,
     WIDTH,
 )
-from corebound.worker.workloads.shared.inference_pytorch import load_weights, require_valid
-from corebound.worker.workloads.shared.result_checks import wrong_result
+from corebound.worker.workloads.shared.generation import FirstToken, Generation
+from corebound.worker.workloads.shared.inference_pytorch import load_weights
 
 
 class Layer(nn.Module):
@@ -79,78 +81,6 @@ class Decoder(nn.Module):
         return result
 
 
-class Generation:
-    """Each step generates one word for every text of the batch: the most likely one.
-
-    When the cache is full, it is emptied, and the texts restart with the words just
-    generated. A step's time therefore grows with its position in the text.
-    """
-
-    def __init__(self, model: Decoder, cache: torch.Tensor, tokens: torch.Tensor) -> None:
-        """Begin with `tokens`, batch×1, and a cache layers×2×batch×heads×context×64."""
-        self.model = model
-        self._cache = cache
-        self._first = tokens
-        self._tokens = tokens
-        self._cached = 0
-
-    def step(self) -> torch.Tensor:
-        """Write one word; returns the logits it was chosen by, batch×8000."""
-        if self._cached == self._cache.shape[-2]:
-            self._cached = 0
-        with torch.inference_mode():
-            logits: torch.Tensor = self.model(self._tokens, self._cache, self._cached)
-            self._tokens = logits.argmax(dim=-1, keepdim=True)
-        self._cached += 1
-        return logits
-
-    def work(self) -> dict[str, float]:
-        """What a step does: a token for every text."""
-        return {"tokens": float(len(self._first))}
-
-    def check(self, result: torch.Tensor) -> None:
-        """Sound logits; and word by word gives what the whole text at once gives.
-
-        Raises:
-            WorkloadError: it does not.
-        """
-        require_valid(result, (len(self._first), VOCABULARY), "the decoder")
-        length = min(4, self._cache.shape[-2])
-        text = torch.cat([self._first.roll(position, 0) for position in range(length)], dim=1)
-        step_cache, text_cache = torch.zeros_like(self._cache), torch.zeros_like(self._cache)
-        with torch.inference_mode():
-            for position in range(length):
-                by_step = self.model(text[:, position : position + 1], step_cache, position)
-            at_once = self.model(text, text_cache, 0)
-        # bfloat16 has 8 bits: rounding of one part in 256 a layer.
-        tolerance = 1e-3 if by_step.dtype == torch.float32 else 0.1
-        if not torch.allclose(by_step.float(), at_once.float(), rtol=0, atol=tolerance):
-            raise wrong_result(
-                "the decoder's output with its cache differs from that without.",
-                check="the build of torch",
-            )
-
-
-class FirstToken(Generation):
-    """Each step reads the whole prompt of every text, and generates its first word."""
-
-    def __init__(self, model: Decoder, cache: torch.Tensor, prompt: torch.Tensor) -> None:
-        """Begin with prompts batch×words, and a cache layers×2×batch×heads×context×64."""
-        super().__init__(model, cache, prompt[:, :1])
-        self._prompt = prompt
-
-    def step(self) -> torch.Tensor:
-        """Read the prompts; returns the logits of the first word after them, batch×8000."""
-        with torch.inference_mode():
-            logits: torch.Tensor = self.model(self._prompt, self._cache, 0)
-            logits.argmax(dim=-1)
-        return logits
-
-    def work(self) -> dict[str, float]:
-        """What a step does: the tokens of all prompts."""
-        return {"tokens": float(self._prompt.numel())}
-
-
 def inference(
     *,
     batch: int = 1,
@@ -173,8 +103,21 @@ def inference(
     kind = getattr(torch, dtype)
     model = load(context).to(kind)
     cache = empty_cache(batch=batch, context=context).to(kind)
-    words = torch.from_numpy(decoder.words(batch, min(prompt, context) or 1))
-    return FirstToken(model, cache, words) if prompt else Generation(model, cache, words)
+
+    def decode(words: torch.Tensor | NDArray[np.int64], begin: int) -> torch.Tensor:
+        with torch.inference_mode():
+            logits: torch.Tensor = model(torch.as_tensor(words), cache, begin)
+        return logits
+
+    return (FirstToken if prompt else Generation)(
+        decode,
+        torch.from_numpy(decoder.words(batch, min(prompt, context) or 1)),
+        context=context,
+        # bfloat16 has 8 bits: rounding of one part in 256 a layer.
+        tolerance=1e-3 if dtype == "float32" else 0.1,
+        runtime="torch",
+        numbers=lambda logits: logits.float().numpy(),
+    )
 
 
 def load(context: int) -> Decoder:

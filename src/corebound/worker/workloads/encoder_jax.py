@@ -8,13 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from corebound.worker.workloads.shared import encoder
-from corebound.worker.workloads.shared.inference_jax import (
-    Inference,
-    Weights,
-    compiled,
-    on_device,
-)
+from corebound.worker.workloads.shared import encoder, inference_jax
+from corebound.worker.workloads.shared.inference import Inference
+from corebound.worker.workloads.shared.inference_jax import Weights
 
 
 def inference(
@@ -35,14 +31,14 @@ def inference(
             hidden = _layer(weights, encoder.prefix_of(layer), hidden)
         return hidden
 
-    return Inference(
+    return inference_jax.inference(
+        forward,
         name="the encoder",
-        forward=compiled(forward),
-        weights=on_device(encoder.weights(layers), dtype),
-        inputs=jnp.asarray(encoder.words(batch, sequence), "int32"),
+        weights=encoder.weights(layers),
+        inputs=encoder.words(batch, sequence),
+        types=(dtype, "int32"),
         shape=(batch, sequence, encoder.WIDTH),
         unit="sequences",
-        count=batch,
     )
 
 

@@ -17,7 +17,12 @@ from corebound.worker.workloads.shared.encoder import (
     VOCABULARY,
     WIDTH,
 )
-from corebound.worker.workloads.shared.inference_pytorch import Inference, load_weights, quantized
+from corebound.worker.workloads.shared.inference_pytorch import (
+    Inference,
+    forward_pass,
+    load_weights,
+    quantized,
+)
 
 
 class Encoder(nn.Module):
@@ -68,13 +73,12 @@ def inference(
         model = quantized(model)
     else:
         model = model.to(getattr(torch, dtype))
-    return Inference(
+    return forward_pass(
+        model,
+        words,
         name="the encoder",
-        model=model,
         reference=reference,
-        inputs=(words,),
         shape=(batch, sequence, WIDTH),
         unit="sequences",
-        count=batch,
         mode=mode,
     )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.gemm_numpy import Product
-
-Multiply = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], object]
+from corebound.worker.workloads import gemm_numpy
+from corebound.worker.workloads.gemm_numpy import Multiply, Product
 
 # CblasRowMajor and CblasNoTrans, of cblas.h.
 ROW_MAJOR = 101
@@ -33,40 +30,7 @@ FUNCTIONS: dict[str, tuple[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlasProduct:
-    """`left @ right` by one function.
-
-    Attributes:
-        product: The arrays, and the check of the result.
-        multiply: Given `left`, `right` and where the result goes.
-        blas: The library that holds it, with its version, as it is recorded.
-    """
-
-    product: Product
-    multiply: Multiply = field(repr=False)
-    blas: str
-
-    def step(self) -> NDArray[Any]:
-        """Multiply once: 2·size³ floating-point operations."""
-        arrays = self.product
-        self.multiply(arrays.left, arrays.right, arrays.out)
-        return arrays.out
-
-    def work(self) -> dict[str, float]:
-        """What a step does, as the arrays say it."""
-        return self.product.work()
-
-    def check(self, result: NDArray[Any]) -> None:
-        """Three rows against the same product in float64.
-
-        Raises:
-            WorkloadError: they differ by more than rounding.
-        """
-        self.product.check(result)
-
-
-def product(*, size: int = 1024, dtype: str = "float32", blas: str = "openblas") -> BlasProduct:
+def product(*, size: int = 1024, dtype: str = "float32", blas: str = "openblas") -> Product:
     """Set up one size×size product of standard normal numbers.
 
     Args:
@@ -77,15 +41,15 @@ def product(*, size: int = 1024, dtype: str = "float32", blas: str = "openblas")
     Raises:
         WorkloadError: the environment lacks that BLAS.
     """
-    numbers = np.random.default_rng(np.random.randint(2**31))
-    left, right = (numbers.standard_normal((size, size)).astype(dtype) for _ in range(2))
-    arrays = Product(left=left, right=right, out=np.zeros((size, size), dtype=dtype))
-    multiply = _by_numpy if blas == "openblas" else _by_mkl(size, dtype)
-    return BlasProduct(product=arrays, multiply=multiply, blas=_version(blas))
-
-
-def _by_numpy(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> object:
-    return np.matmul(left, right, out=out)
+    multiply = np.matmul if blas == "openblas" else _by_mkl(size, dtype)
+    arrays = gemm_numpy.product(size=size, dtype=dtype)
+    return Product(
+        left=arrays.left,
+        right=arrays.right,
+        out=arrays.out,
+        multiply=multiply,
+        blas=_version(blas),
+    )
 
 
 def _by_mkl(size: int, dtype: str) -> Multiply:

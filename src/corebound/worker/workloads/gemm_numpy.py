@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,28 @@ from numpy.typing import NDArray
 
 from corebound.worker.workloads.shared.result_checks import wrong_result
 
+Multiply = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], object]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """Computes `left @ right` into preallocated memory."""
+    """Computes `left @ right` into preallocated memory.
+
+    Attributes:
+        multiply: The function, of `left`, `right` and `out`.
+        blas: The library that holds it, with its version; None: the one of NumPy.
+    """
 
     left: NDArray[Any]
     right: NDArray[Any]
     out: NDArray[Any]
+    multiply: Multiply = field(default=np.matmul, repr=False)
+    blas: str | None = None
 
     def step(self) -> NDArray[Any]:
         """Multiply once: 2·size³ floating-point operations."""
-        return np.matmul(self.left, self.right, out=self.out)
+        self.multiply(self.left, self.right, self.out)
+        return self.out
 
     def work(self) -> dict[str, float]:
         """What a step does: 2·size³ floating-point operations."""

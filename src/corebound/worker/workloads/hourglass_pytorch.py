@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import nn
 
+from corebound.worker.workloads.shared import hourglass
 from corebound.worker.workloads.shared.hourglass import (
-    DEPTH,
     DROPPED_BYTES,
     EPSILON,
     JOINTS,
@@ -34,111 +36,61 @@ class CheapDropout(nn.Module):
         return numbers * (bytes_ >= DROPPED_BYTES) * (256 / (256 - DROPPED_BYTES))
 
 
-class Residual(nn.Module):
-    """The bottleneck of three convolutions, added to what came in."""
+class Network(nn.Module):
+    """The network, with its layers in the order that they were made in."""
 
-    def __init__(self, before: int, after: int) -> None:
+    def __init__(self, shape: Shape, dropout: str) -> None:
         super().__init__()
-        half = after // 2
-        self._path = nn.Sequential(
-            *_convolution(before, half, 1), *_convolution(half, half, 3), *_convolution(half, after)
-        )
-        self._skip = nn.Identity() if before == after else nn.Conv2d(before, after, 1)
-
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        """Of maps batch×before×side×side make batch×after×side×side."""
-        result: torch.Tensor = self._path(maps) + self._skip(maps)
-        return result
-
-
-class Hourglass(nn.Module):
-    """Half the size and back again, `depth` times one within another."""
-
-    def __init__(self, channels: int, depth: int) -> None:
-        super().__init__()
-        self._skip = Residual(channels, channels)
-        self._down = nn.Sequential(nn.MaxPool2d(2), Residual(channels, channels))
-        within = Hourglass(channels, depth - 1) if depth > 1 else Residual(channels, channels)
-        self._up = nn.Sequential(within, Residual(channels, channels), nn.Upsample(scale_factor=2))
-
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        """Maps keep their shape."""
-        result: torch.Tensor = self._skip(maps) + self._up(self._down(maps))
-        return result
-
-
-class Stack(nn.Module):
-    """The whole network: images in, one set of heat maps for each hourglass out."""
-
-    def __init__(self, stacks: int, channels: int, dropout: str) -> None:
-        super().__init__()
-        self._stem = nn.Sequential(
-            *_convolution(3, channels // 2, 7, stride=2),
-            Residual(channels // 2, channels),
-            nn.MaxPool2d(2),
-        )
-        self._hourglasses = nn.ModuleList(
-            nn.Sequential(
-                Hourglass(channels, DEPTH), _dropout(dropout), *_convolution(channels, channels)
-            )
-            for _ in range(stacks)
-        )
-        self._heads = nn.ModuleList(nn.Conv2d(channels, JOINTS, 1) for _ in range(stacks))
-        self._back = nn.ModuleList(nn.Conv2d(JOINTS, channels, 1) for _ in range(stacks - 1))
+        self._layers = nn.ModuleList()
+        self._network = hourglass.network(self, shape, dropout)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Of images batch×3×side×side make heat maps batch×stacks×joints×side/4×side/4."""
-        maps = self._stem(images)
-        heats = []
-        for index, (hourglass, head) in enumerate(zip(self._hourglasses, self._heads, strict=True)):
-            features = hourglass(maps)
-            heats.append(head(features))
-            if index < len(self._back):
-                maps = maps + features + self._back[index](heats[-1])
+        result: torch.Tensor = self._network(images)
+        return result
+
+    def convolution(self, before: int, after: int, side: int = 1, stride: int = 1) -> nn.Module:
+        """A convolution of side×side."""
+        return self._add(nn.Conv2d(before, after, side, stride=stride, padding=side // 2))
+
+    def block(self, before: int, after: int, side: int = 1, stride: int = 1) -> nn.Module:
+        """A convolution, batch normalisation and a ReLU."""
+        convolution = nn.Conv2d(before, after, side, stride=stride, padding=side // 2)
+        norm = nn.BatchNorm2d(after, eps=EPSILON, momentum=RUNNING_SHARE)
+        return self._add(nn.Sequential(convolution, norm, nn.ReLU()))
+
+    def dropout(self, kind: str, number: int) -> nn.Module:
+        """The dropout of a kind; all of them draw from one generator."""
+        del number
+        if kind == "plain":
+            return self._add(nn.Dropout(RATE))
+        return CheapDropout() if kind == "cheap" else nn.Identity()
+
+    def halve(self, maps: torch.Tensor) -> torch.Tensor:
+        """The largest of 2×2 numbers each."""
+        return nn.functional.max_pool2d(maps, 2)
+
+    def double(self, maps: torch.Tensor) -> torch.Tensor:
+        """Each number four times."""
+        return nn.functional.interpolate(maps, scale_factor=2)
+
+    def stack(self, heats: list[torch.Tensor]) -> torch.Tensor:
+        """Join heat maps in a dimension after the first."""
         return torch.stack(heats, dim=1)
 
-
-def _convolution(before: int, after: int, side: int = 1, stride: int = 1) -> tuple[nn.Module, ...]:
-    return (
-        nn.Conv2d(before, after, side, stride=stride, padding=side // 2),
-        nn.BatchNorm2d(after, eps=EPSILON, momentum=RUNNING_SHARE),
-        nn.ReLU(),
-    )
+    def _add(self, layer: nn.Module) -> nn.Module:
+        self._layers.append(layer)
+        return layer
 
 
-def _dropout(kind: str) -> nn.Module:
-    if kind == "plain":
-        return nn.Dropout(RATE)
-    return CheapDropout() if kind == "cheap" else nn.Identity()
-
-
-def _mean_square(heats: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    return nn.functional.mse_loss(heats, targets)
-
-
-def step(
-    *,
-    stacks: int = 2,
-    channels: int = 128,
-    image: int = 128,
-    batch: int = 2,
-    dropout: str = "plain",
-) -> Training:
-    """Set up a step on one batch of batch×3×image×image random pixels.
-
-    Args:
-        stacks: Hourglasses one after another.
-        channels: Feature maps of each; even, 16 or more.
-        image: Side of an image, a multiple of 64 from 128: it is halved six times, and the
-            norm of innermost maps of one number each would make the loss jump about.
-        batch: Images a step, at least two.
-        dropout: `plain` is torch's, `cheap` draws an eighth as often, `none` leaves it out.
-    """
-    shape = Shape(stacks=stacks, channels=channels, image=image, batch=batch)
+def _make(shape: Shape, dropout: str) -> Training:
     return training(
-        Stack(stacks, channels, dropout),
-        loss=_mean_square,
-        inputs=torch.rand(batch, 3, image, image),
-        targets=torch.rand(batch, stacks, JOINTS, shape.side, shape.side),
+        Network(shape, dropout),
+        loss=nn.functional.mse_loss,
+        inputs=torch.rand(shape.batch, 3, shape.image, shape.image),
+        targets=torch.rand(shape.batch, shape.stacks, JOINTS, shape.side, shape.side),
         rate=LEARNING_RATE,
     )
+
+
+step = partial(hourglass.step, _make)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from corebound.worker.adapters.tensorflow import tf
+from corebound.worker.workloads.shared import hourglass
 from corebound.worker.workloads.shared.hourglass import (
-    DEPTH,
     DROPPED_BYTES,
     EPSILON,
     JOINTS,
@@ -16,13 +17,12 @@ from corebound.worker.workloads.shared.hourglass import (
     MOMENTUM,
     RATE,
     RUNNING_SHARE,
+    Layer,
     Shape,
     require_finite,
     require_heats,
 )
 from corebound.worker.workloads.shared.result_checks import require_learning
-
-Layer = Callable[[tf.Tensor], tf.Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,62 +43,9 @@ class Network:
         )
     )
 
-    def stack(self, stacks: int, channels: int, dropout: str) -> Layer:
-        """Make the whole network: images batch×side×side×3 in, one set of heat maps a stack out.
-
-        They are batch×stacks×side/4×side/4×joints, the channels last as TensorFlow has them.
-        """
-        stem = self._chain(
-            self._convolution_block(3, channels // 2, 7, stride=2),
-            self._residual(channels // 2, channels),
-            _halve,
-        )
-        hourglasses = [
-            self._chain(
-                self._hourglass(channels, DEPTH),
-                self._dropout(dropout, seed=index + 1),
-                self._convolution_block(channels, channels),
-            )
-            for index in range(stacks)
-        ]
-        heads = [self._convolution(channels, JOINTS) for _ in range(stacks)]
-        projections = [self._convolution(JOINTS, channels) for _ in range(stacks - 1)]
-
-        def forward(images: tf.Tensor) -> tf.Tensor:
-            maps = stem(images)
-            heats = []
-            for index, (hourglass, head) in enumerate(zip(hourglasses, heads, strict=True)):
-                found = hourglass(maps)
-                heats.append(head(found))
-                if index < len(projections):
-                    maps = maps + found + projections[index](heats[-1])
-            return tf.stack(heats, axis=1)
-
-        return forward
-
-    def _hourglass(self, channels: int, depth: int) -> Layer:
-        skip = self._residual(channels, channels)
-        down = self._residual(channels, channels)
-        within = (
-            self._hourglass(channels, depth - 1)
-            if depth > 1
-            else self._residual(channels, channels)
-        )
-        up = self._residual(channels, channels)
-        return lambda maps: skip(maps) + _double(up(within(down(_halve(maps)))))
-
-    def _residual(self, before: int, after: int) -> Layer:
-        half = after // 2
-        path = self._chain(
-            self._convolution_block(before, half),
-            self._convolution_block(half, half, 3),
-            self._convolution_block(half, after),
-        )
-        skip = tf.identity if before == after else self._convolution(before, after)
-        return lambda maps: path(maps) + skip(maps)
-
-    def _convolution_block(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
-        convolution = self._convolution(before, after, side, stride)
+    def block(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+        """A convolution, batch normalisation and a ReLU."""
+        convolution = self.convolution(before, after, side, stride)
         scale, shift = self._variable(tf.ones(after)), self._variable(tf.zeros(after))
         mean, variance = (tf.Variable(tf.fill([after], one), trainable=False) for one in (0.0, 1.0))
 
@@ -118,7 +65,8 @@ class Network:
 
         return layer
 
-    def _convolution(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+    def convolution(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+        """A convolution of side×side."""
         # What PyTorch draws them from.
         limit = 1 / math.sqrt(before * side**2)
         weight, bias = (
@@ -130,9 +78,10 @@ class Network:
         padding = "SAME" if stride == 1 else [[0, 0], around, around, [0, 0]]
         return lambda maps: tf.nn.bias_add(tf.nn.conv2d(maps, weight, stride, padding), bias)
 
-    def _dropout(self, kind: str, seed: int) -> Layer:
+    def dropout(self, kind: str, number: int) -> Layer:
+        """The dropout of a kind; the number seeds TensorFlow's own."""
         if kind == "plain":
-            return lambda maps: tf.nn.dropout(maps, RATE, seed=seed)
+            return lambda maps: tf.nn.dropout(maps, RATE, seed=number)
         return self.drop_cheaply if kind == "cheap" else tf.identity
 
     def drop_cheaply(self, maps: tf.Tensor) -> tf.Tensor:
@@ -154,14 +103,17 @@ class Network:
         self.parameters.append(tf.Variable(start))
         return self.parameters[-1]
 
-    @staticmethod
-    def _chain(*layers: Layer) -> Layer:
-        def chained(maps: tf.Tensor) -> tf.Tensor:
-            for layer in layers:
-                maps = layer(maps)
-            return maps
+    def halve(self, maps: tf.Tensor) -> tf.Tensor:
+        """The largest of 2×2 numbers each."""
+        return tf.nn.max_pool2d(maps, 2, 2, "VALID")
 
-        return chained
+    def double(self, maps: tf.Tensor) -> tf.Tensor:
+        """Each number four times."""
+        return tf.raw_ops.ResizeNearestNeighbor(images=maps, size=2 * tf.shape(maps)[1:3])
+
+    def stack(self, heats: list[tf.Tensor]) -> tf.Tensor:
+        """Join heat maps in a dimension after the first."""
+        return tf.stack(heats, axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,44 +171,20 @@ class Training:
         return float(loss.numpy())
 
 
-def _halve(maps: tf.Tensor) -> tf.Tensor:
-    return tf.nn.max_pool2d(maps, 2, 2, "VALID")
-
-
-def _double(maps: tf.Tensor) -> tf.Tensor:
-    return tf.raw_ops.ResizeNearestNeighbor(images=maps, size=2 * tf.shape(maps)[1:3])
-
-
 def _mean_square(heats: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(tf.square(heats - targets))
 
 
-def step(
-    *,
-    stacks: int = 2,
-    channels: int = 128,
-    image: int = 128,
-    batch: int = 2,
-    dropout: str = "plain",
-) -> Training:
-    """Set up a step on one batch of batch×image×image×3 random pixels.
-
-    Args:
-        stacks: Hourglasses one after another.
-        channels: Feature maps of each; even, 16 or more.
-        image: Side of an image, a multiple of 64 from 128: it is halved six times, and the
-            norm of innermost maps of one number each would make the loss jump about.
-        batch: Images a step, at least two.
-        dropout: `plain` is tf.nn.dropout, `cheap` draws an eighth as often, `none` leaves it out.
-    """
-    shape = Shape(stacks=stacks, channels=channels, image=image, batch=batch)
+def _make(shape: Shape, dropout: str) -> Training:
     network = Network()
-    forward = network.stack(stacks, channels, dropout)
-    # Variables, because a constant would be copied into the graph.
-    inputs = tf.Variable(tf.random.uniform((batch, image, image, 3)), trainable=False)
-    targets = tf.Variable(
-        tf.random.uniform((batch, stacks, shape.side, shape.side, JOINTS)), trainable=False
-    )
+    forward = hourglass.network(network, shape, dropout)
+
+    def drawn(*dimensions: int) -> tf.Variable:
+        # Not a constant, which would be copied into the graph.
+        return tf.Variable(tf.random.uniform(dimensions), trainable=False)
+
+    inputs = drawn(shape.batch, shape.image, shape.image, 3)
+    targets = drawn(shape.batch, shape.stacks, shape.side, shape.side, JOINTS)
     return Training(
         network=network,
         shape=shape,
@@ -293,3 +221,6 @@ def _advance(
         return loss, heats
 
     return run_step
+
+
+step = partial(hourglass.step, _make)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workloads.shared.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import Inference, forward_pass
 
 WIDTH = 512
 LAYERS = 2
@@ -30,11 +30,10 @@ class Lstm(nn.Module):
 def inference(*, batch: int = 1, sequence: int = 64, dtype: str = "float32") -> Inference:
     """Set up the forward pass of batch×sequence×512 random numbers."""
     kind = getattr(torch, dtype)
-    return Inference(
+    return forward_pass(
+        Lstm().eval().to(kind),
+        torch.randn(batch, sequence, WIDTH).to(kind),
         name="the LSTM",
-        model=Lstm().eval().to(kind),
-        inputs=(torch.randn(batch, sequence, WIDTH).to(kind),),
         shape=(batch, sequence, WIDTH),
         unit="sequences",
-        count=batch,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from corebound.worker.adapters import pytorch
-from corebound.worker.workloads.shared.inference_pytorch import Inference
+from corebound.worker.workloads.shared.inference_pytorch import Inference, forward_pass
 
 CLASSES = 1000
 
@@ -21,12 +21,11 @@ def inference(
     """Set up the forward pass of batch×3×image×image random pixels to batch×1000 logits."""
     kind = getattr(torch, dtype)
     model = pytorch.torchvision().models.mobilenet_v3_large(weights=None)
-    return Inference(
+    return forward_pass(
+        model.eval().to(kind),
+        torch.rand(batch, 3, image, image).to(kind),
         name="MobileNetV3",
-        model=model.eval().to(kind),
-        inputs=(torch.rand(batch, 3, image, image).to(kind),),
         shape=(batch, CLASSES),
         unit="images",
-        count=batch,
         mode=mode,
     )

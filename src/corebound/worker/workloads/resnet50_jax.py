@@ -8,13 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from corebound.worker.workloads.shared import resnet50
-from corebound.worker.workloads.shared.inference_jax import (
-    Inference,
-    Weights,
-    compiled,
-    on_device,
-)
+from corebound.worker.workloads.shared import inference_jax, resnet50
+from corebound.worker.workloads.shared.inference import Inference
+from corebound.worker.workloads.shared.inference_jax import Weights
 
 
 def inference(
@@ -29,14 +25,14 @@ def inference(
         name: values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
         for name, values in resnet50.weights().items()
     }
-    return Inference(
+    return inference_jax.inference(
+        _forward,
         name="ResNet-50",
-        forward=compiled(_forward),
-        weights=on_device(weights, dtype),
-        inputs=jnp.asarray(resnet50.images(batch, image).transpose(0, 2, 3, 1), dtype),
+        weights=weights,
+        inputs=resnet50.images(batch, image).transpose(0, 2, 3, 1),
+        types=(dtype, dtype),
         shape=(batch, resnet50.CLASSES),
         unit="images",
-        count=batch,
     )
 
 

@@ -6,7 +6,11 @@ import torch
 
 from corebound.worker.adapters import pytorch
 from corebound.worker.workloads.shared import resnet50
-from corebound.worker.workloads.shared.inference_pytorch import Inference, load_weights
+from corebound.worker.workloads.shared.inference_pytorch import (
+    Inference,
+    forward_pass,
+    load_weights,
+)
 
 
 def inference(
@@ -21,12 +25,11 @@ def inference(
     with torch.device("meta"):
         model = pytorch.torchvision().models.resnet50(weights=None)
     load_weights(model, resnet50.weights())
-    return Inference(
+    return forward_pass(
+        model.eval().to(kind),
+        torch.from_numpy(resnet50.images(batch, image)).to(kind),
         name="ResNet-50",
-        model=model.eval().to(kind),
-        inputs=(torch.from_numpy(resnet50.images(batch, image)).to(kind),),
         shape=(batch, resnet50.CLASSES),
         unit="images",
-        count=batch,
         mode=mode,
     )

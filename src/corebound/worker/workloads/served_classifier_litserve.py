@@ -4,7 +4,6 @@ Annotations are not postponed here: LitServe passes them to FastAPI, which would
 name in quotes as a query parameter.
 """
 
-import argparse
 import base64
 from pathlib import Path
 from typing import Any
@@ -47,16 +46,11 @@ class Classifier(litserve.LitAPI):
 
 def main() -> None:
     """Serve on the loopback interface until terminated."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--port-file", type=Path, required=True)
-    parser.add_argument("--workers", type=int, required=True)
-    options = parser.parse_args()
-    port = int(options.port_file.read_text(encoding="ascii"))
+    model, port, workers = served_worker.options(main.__doc__)
     server = litserve.LitServer(
-        Classifier(options.model),
+        Classifier(model),
         accelerator="cpu",
-        workers_per_device=options.workers,
+        workers_per_device=workers,
         # Waiting is part of the latency, so the server must not abandon requests.
         timeout=False,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 from importlib import metadata
@@ -22,16 +21,10 @@ _TEXT = {"prompt": [3], "max_tokens": 64, "ignore_eos": True}
 
 def main() -> None:
     """Serve on the loopback interface until terminated."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--port-file", type=Path, required=True)
-    parser.add_argument("--workers", type=int, choices=[1], required=True)
-    options = parser.parse_args()
+    model, port, _ = served_worker.options(main.__doc__)
     # Blocked before there are other threads, which inherit this, so that `sigwait` gets it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    server = xllamacpp.Server(
-        parameters(options.model, int(options.port_file.read_text(encoding="ascii")))
-    )
+    server = xllamacpp.Server(parameters(model, port))
     described = {
         # The server has threads for requests, too.
         "threads_used": computing_threads(lambda: server.handle_completions(_TEXT)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from typing import Any
 
 import mindspore as ms
@@ -10,6 +11,7 @@ import numpy as np
 from mindspore import nn, ops
 
 from corebound.worker.adapters import mindspore
+from corebound.worker.workloads.shared import small_network
 from corebound.worker.workloads.shared.small_network import (
     LEARNING_RATE,
     Numbers,
@@ -57,31 +59,17 @@ class Step(nn.Cell):
         return ops.depend(loss, self.optimizer(gradients)), outputs
 
 
-def training(
-    *,
-    batch: int = 64,
-    width: int = 256,
-    layers: int = 6,
-    mode: str = "usual",
-    dispatch_threads: int = 0,
-    blocking: bool = False,
-) -> Training:
-    """Set the training up; MindSpore usually trains in its graph mode.
-
-    Args:
-        batch: Rows of the inputs.
-        width: Columns of everything.
-        layers: How many before the head.
-        mode: `graph`, which is the usual, or `eager`, which it calls PyNative.
-        dispatch_threads: The number of threads that dispatch operators; 0: framework default.
-        blocking: Wait for each operator before dispatching the next.
-    """
+def _make(shape: Shape, *, mode: str, dispatch_threads: int, blocking: bool) -> Training:
+    # Eager mode, which MindSpore calls PyNative, is not the usual one.
     ms.set_context(mode=ms.PYNATIVE_MODE if mode == "eager" else ms.GRAPH_MODE)
     if dispatch_threads:
         mindspore.set_dispatch_threads(dispatch_threads)
     if blocking:
         ms.runtime.launch_blocking()
-    return set_up(Shape(batch=batch, width=width, layers=layers))[0]
+    return set_up(shape)[0]
+
+
+training = partial(small_network.training, _make)
 
 
 def set_up(shape: Shape) -> tuple[Training, Network]:

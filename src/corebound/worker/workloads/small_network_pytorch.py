@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from functools import partial
 
 import torch
 
+from corebound.worker.workloads.shared import small_network
 from corebound.worker.workloads.shared.small_network import (
     LEARNING_RATE,
     Shape,
@@ -15,27 +17,11 @@ from corebound.worker.workloads.shared.small_network import (
 )
 
 
-def training(
-    *,
-    batch: int = 64,
-    width: int = 256,
-    layers: int = 6,
-    mode: str = "usual",
-    dispatch_threads: int = 0,
-    blocking: bool = False,
-) -> Training:
-    """Set the training up; PyTorch usually runs operators one by one, as `eager` says.
-
-    Raises:
-        WorkloadError: the mode is `graph`, or a parameter of MindSpore's is set.
-    """
+def _make(shape: Shape, *, mode: str, **of_mindspore: object) -> Training:
     refuse_parameters(
-        framework="PyTorch",
-        mode="" if mode in {"usual", "eager"} else mode,
-        dispatch_threads=dispatch_threads,
-        blocking=blocking,
+        framework="PyTorch", mode="" if mode in {"usual", "eager"} else mode, **of_mindspore
     )
-    shape = Shape(batch=batch, width=width, layers=layers)
+    batch, width = shape.batch, shape.width
     start = initial_numbers(shape)
     weights = [_tensor(values, width, width).requires_grad_() for values in start.weights]
     biases = [_tensor(values, width).requires_grad_() for values in start.biases]
@@ -62,3 +48,6 @@ def training(
 
 def _tensor(values: array[float], *shape: int) -> torch.Tensor:
     return torch.frombuffer(values, dtype=torch.float32).reshape(shape).clone()
+
+
+training = partial(small_network.training, _make)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from functools import partial
 
 import numpy as np
 
 from corebound.worker.adapters.tensorflow import tf
+from corebound.worker.workloads.shared import small_network
 from corebound.worker.workloads.shared.small_network import (
     LEARNING_RATE,
     Shape,
@@ -17,22 +19,9 @@ from corebound.worker.workloads.shared.small_network import (
 )
 
 
-def training(
-    *,
-    batch: int = 64,
-    width: int = 256,
-    layers: int = 6,
-    mode: str = "usual",
-    dispatch_threads: int = 0,
-    blocking: bool = False,
-) -> Training:
-    """Set the training up; TensorFlow usually traces a step into a graph.
-
-    Raises:
-        WorkloadError: a parameter of MindSpore's is set.
-    """
-    refuse_parameters(framework="TensorFlow", dispatch_threads=dispatch_threads, blocking=blocking)
-    shape = Shape(batch=batch, width=width, layers=layers)
+def _make(shape: Shape, *, mode: str, **of_mindspore: object) -> Training:
+    refuse_parameters(framework="TensorFlow", **of_mindspore)
+    batch, width = shape.batch, shape.width
     start = initial_numbers(shape)
     weights = [tf.Variable(_values(values, width, width)) for values in start.weights]
     biases = [tf.Variable(_values(values, width)) for values in start.biases]
@@ -72,3 +61,7 @@ def training(
 
 def _values(values: array[float], *shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.frombuffer(values, dtype=np.float32).reshape(shape)
+
+
+# Usually, a step is traced into a graph.
+training = partial(small_network.training, _make)

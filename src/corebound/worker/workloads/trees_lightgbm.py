@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import lightgbm
-import numpy as np
 
 from corebound.worker.workloads.shared import tree_training
-from corebound.worker.workloads.shared.tree_training import Predict, Training
+from corebound.worker.workloads.shared.tree_training import Predict, Table
 
 
-def training(
-    *, model: str = "boosting", rows: int = 20_000, columns: int = 20, trees: int = 20
-) -> Training:
-    """Set the training up; a step starts from untrained trees.
-
-    Raises:
-        WorkloadError: there are too few columns.
-    """
-    table = tree_training.table(rows, columns)
-    parameters = {**_parameters(model), "seed": int(np.random.randint(2**31))}
+def _fitter(table: Table, model: str, trees: int, seed: int) -> Callable[[], Predict]:
+    parameters = {**_parameters(model), "seed": seed}
 
     def fit() -> Predict:
         dataset = lightgbm.Dataset(table.rows, table.targets)
         predict: Predict = lightgbm.train(parameters, dataset, trees).predict
         return predict
 
-    return Training(model=model, trees=trees, table=table, fit=fit)
+    return fit
 
 
 def _parameters(model: str) -> dict[str, Any]:
@@ -55,3 +48,6 @@ def _parameters(model: str) -> dict[str, Any]:
         "num_leaves": 2**tree_training.FOREST_DEPTH,
         "max_depth": tree_training.FOREST_DEPTH,
     }
+
+
+training = partial(tree_training.training, _fitter)

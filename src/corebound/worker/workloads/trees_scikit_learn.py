@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from corebound.worker.adapters.scikit_learn import ensemble
 from corebound.worker.workloads.shared import tree_training
-from corebound.worker.workloads.shared.tree_training import Predict, Training
+from corebound.worker.workloads.shared.tree_training import Predict, Table
 
 
-def training(
-    *, model: str = "boosting", rows: int = 20_000, columns: int = 20, trees: int = 20
-) -> Training:
-    """Set the training up; a step starts from untrained trees.
-
-    Raises:
-        WorkloadError: there are too few columns.
-    """
-    table = tree_training.table(rows, columns)
-    seed = int(np.random.randint(2**31))
-
+def _fitter(table: Table, model: str, trees: int, seed: int) -> Callable[[], Predict]:
     def fit() -> Predict:
         predict: Predict = _model(model, trees, seed).fit(table.rows, table.targets).predict
         return predict
 
-    return Training(model=model, trees=trees, table=table, fit=fit)
+    return fit
 
 
 def _model(model: str, trees: int, seed: int) -> Any:
@@ -48,3 +38,6 @@ def _model(model: str, trees: int, seed: int) -> Any:
         max_features=tree_training.COLUMNS_A_SPLIT,
         random_state=seed,
     )
+
+
+training = partial(tree_training.training, _fitter)

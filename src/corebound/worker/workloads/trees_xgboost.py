@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 import xgboost
 
 from corebound.worker.workloads.shared import tree_training
-from corebound.worker.workloads.shared.tree_training import Predict, Training
+from corebound.worker.workloads.shared.tree_training import Predict, Table
 
 
-def training(
-    *, model: str = "boosting", rows: int = 20_000, columns: int = 20, trees: int = 20
-) -> Training:
-    """Set the training up; a step starts from untrained trees.
-
-    Raises:
-        WorkloadError: there are too few columns.
-    """
-    table = tree_training.table(rows, columns)
-    parameters = {**_parameters(model, trees), "seed": int(np.random.randint(2**31))}
+def _fitter(table: Table, model: str, trees: int, seed: int) -> Callable[[], Predict]:
+    parameters = {**_parameters(model, trees), "seed": seed}
     rounds = trees if model == "boosting" else 1
 
     def fit() -> Predict:
@@ -28,7 +21,7 @@ def training(
         predict: Predict = xgboost.train(parameters, matrix, rounds).inplace_predict
         return predict
 
-    return Training(model=model, trees=trees, table=table, fit=fit)
+    return fit
 
 
 def _parameters(model: str, trees: int) -> dict[str, Any]:
@@ -56,3 +49,6 @@ def _parameters(model: str, trees: int) -> dict[str, Any]:
         "max_depth": tree_training.FOREST_DEPTH,
         "learning_rate": 1.0,
     }
+
+
+training = partial(tree_training.training, _fitter)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from corebound.worker.workloads.shared import encoder
+from corebound.worker.workloads.shared.inference import OnnxModel
 from corebound.worker.workloads.shared.onnx_graph import GraphBuilder
-from corebound.worker.workloads.shared.onnx_model import OnnxModel
 
 
 def model(*, batch: int, sequence: int, layers: int) -> OnnxModel:

@@ -1,65 +1,48 @@
-"""A forward pass in JAX, compiled by XLA, and the check of its output."""
+"""A forward pass in JAX, compiled by XLA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from numpy.typing import NDArray
 
-from corebound.worker.workloads.shared.onnx_model import require_valid
+from corebound.worker.workloads.shared.inference import Inference
 
 Weights = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inference:
-    """The forward pass of one batch through a model.
+def inference(
+    forward: Callable[[Weights, Any], Any],
+    *,
+    name: str,
+    weights: dict[str, NDArray[Any]],
+    inputs: NDArray[Any],
+    types: tuple[str, str],
+    shape: tuple[int, ...],
+    unit: str,
+) -> Inference:
+    """Set up the forward pass of one batch, which XLA compiles in the first step.
 
-    Attributes:
-        name: The model's name in error messages.
-        forward: The compiled function of weights and inputs.
-        weights, inputs: Its arguments.
-        shape: The shape of its output.
-        unit, count: What a step processes, and how many of it.
+    Args:
+        forward: The output for weights and inputs.
+        name: As in Inference.
+        weights: Its first argument.
+        inputs: Its second argument; the batch is the first dimension.
+        types: The types that weights and inputs are converted to.
+        shape: As in Inference.
+        unit: As in Inference.
     """
-
-    name: str
-    forward: Callable[[Weights, Any], Any]
-    weights: Weights
-    inputs: Any
-    shape: tuple[int, ...]
-    unit: str
-    count: int
-
-    def step(self) -> Any:
-        """Run the model once, and wait for the result."""
-        return self.forward(self.weights, self.inputs).block_until_ready()
-
-    def work(self) -> dict[str, float]:
-        """The work of a step by unit."""
-        return {self.unit: float(self.count)}
-
-    def check(self, result: Any) -> None:
-        """Check that the output has the right shape and is finite and varied.
-
-        Raises:
-            WorkloadError: it does not.
-        """
-        numbers = np.asarray(result, dtype=np.float32)
-        require_valid(numbers, self.shape, name=self.name, runtime="JAX")
-
-
-def compiled(forward: Callable[[Weights, Any], Any]) -> Callable[[Weights, Any], Any]:
-    """Have XLA compile a function when it is first called."""
-    result: Callable[[Weights, Any], Any] = jax.jit(forward)
-    return result
-
-
-def on_device(weights: dict[str, NDArray[Any]], dtype: str) -> Weights:
-    """Convert weights to JAX's arrays of a type."""
-    return {name: jnp.asarray(values, dtype) for name, values in weights.items()}
+    compiled = jax.jit(forward)
+    on_device = {key: jnp.asarray(values, types[0]) for key, values in weights.items()}
+    batch = jnp.asarray(inputs, types[1])
+    return Inference(
+        name=name,
+        runtime="JAX",
+        step=lambda: compiled(on_device, batch).block_until_ready(),
+        shape=shape,
+        unit=unit,
+        count=len(inputs),
+    )

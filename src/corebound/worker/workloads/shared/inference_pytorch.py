@@ -11,69 +11,72 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from corebound.worker.workloads.shared.result_checks import LEAST_COSINE, wrong_result
+from corebound.worker.workloads.shared import inference
+from corebound.worker.workloads.shared.result_checks import wrong_result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inference:
-    """The forward pass of one batch through a model.
+@dataclass(frozen=True, kw_only=True)
+class Inference(inference.Inference):
+    """The forward pass of one batch through a model in evaluation mode, without gradients."""
 
-    Attributes:
-        name: The model's name in error messages.
-        model: The model, in evaluation mode.
-        inputs: Its arguments.
-        shape: The shape of its output.
-        unit, count: What a step processes, and how many of it; without a unit, no work is
-            reported.
-        mode: `usual` runs the model as it is; `compiled`: through torch.compile, which needs a
-            C++ compiler and takes most of the first step.
-        reference: The output of float32 that a quantized model's is near to; None if it is not
-            quantized.
-    """
-
-    name: str
     model: torch.nn.Module
-    inputs: tuple[torch.Tensor, ...]
-    shape: tuple[int, ...]
-    unit: str | None = None
-    count: int = 0
-    mode: str = "usual"
-    reference: torch.Tensor | None = None
-
-    def __post_init__(self) -> None:
-        if self.mode == "compiled":
-            self.model.compile()
-
-    def step(self) -> torch.Tensor:
-        """Run the model once."""
-        with torch.inference_mode():
-            result: torch.Tensor = self.model(*self.inputs)
-        return result
-
-    def work(self) -> dict[str, float]:
-        """The work of a step by unit."""
-        return {} if self.unit is None else {self.unit: float(self.count)}
+    mode: str
 
     def check(self, result: torch.Tensor) -> None:
-        """Check that the output has the right shape and is finite and varied.
+        """Check the output, and that a model was compiled that was to be.
 
         Raises:
-            WorkloadError: it does not, or the model was to be compiled and was not.
+            WorkloadError: it is not so.
         """
         # torch.compile silently runs what it cannot trace as it is.
         if self.mode == "compiled" and not _compiled_graphs():
             raise wrong_result(
                 f"torch.compile compiled nothing of {self.name}.", check="the build of torch"
             )
-        require_valid(result, self.shape, self.name)
-        if self.reference is None:
-            return
-        cosine = float(torch.cosine_similarity(result.flatten(), self.reference.flatten(), dim=0))
-        if cosine < LEAST_COSINE:
-            raise wrong_result(
-                f"int8 gave an output whose cosine with that of float32 is {cosine:.3f}.",
-                check="the build of torch",
-            )
+        super().check(result.float().numpy())
+
+
+def forward_pass(
+    model: torch.nn.Module,
+    inputs: torch.Tensor,
+    *,
+    name: str,
+    shape: tuple[int, ...],
+    unit: str,
+    mode: str = "usual",
+    reference: torch.Tensor | None = None,
+) -> Inference:
+    """Set up the forward pass of one batch.
+
+    Args:
+        model: The model, in evaluation mode.
+        inputs: Its argument; the batch is the first dimension.
+        name: As in `inference.Inference`.
+        shape: As there.
+        unit: As there.
+        mode: `usual` runs the model as it is; `compiled`: through torch.compile, which needs a
+            C++ compiler and takes most of the first step.
+        reference: As there.
+    """
+    if mode == "compiled":
+        model.compile()
+
+    def step() -> torch.Tensor:
+        with torch.inference_mode():
+            result: torch.Tensor = model(inputs)
+        return result
+
+    return Inference(
+        name=name,
+        runtime="torch",
+        step=step,
+        shape=shape,
+        unit=unit,
+        count=len(inputs),
+        reference=None if reference is None else reference.numpy(),
+        model=model,
+        mode=mode,
+    )
 
 
 def quantized(model: torch.nn.Module) -> torch.nn.Module:
@@ -113,17 +116,5 @@ def load_weights(model: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) ->
 
 
 def require_valid(result: torch.Tensor, shape: tuple[int, ...], name: str) -> None:
-    """Reject an output that no model would produce.
-
-    Raises:
-        WorkloadError: its shape is wrong, a number is not finite, or all are the same.
-    """
-    fault = None
-    if tuple(result.shape) != shape:
-        fault = f"{tuple(result.shape)}, not {shape}"
-    elif not bool(torch.isfinite(result).all()):
-        fault = "numbers that are not finite"
-    elif result.numel() > 1 and float(result.float().std()) == 0.0:
-        fault = "the same number everywhere"
-    if fault is not None:
-        raise wrong_result(f"{name} gave {fault}.", check="the build of torch")
+    """Reject an output that no model would produce, as `inference.require_valid` does."""
+    inference.require_valid(result.float().numpy(), shape, name=name, runtime="torch")

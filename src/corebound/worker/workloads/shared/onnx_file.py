@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.shared.onnx_model import OnnxModel
+from corebound.worker.workloads.shared.inference import OnnxModel
 from corebound.worker.workloads.shared.seeded_numbers import SeededNumbers
 
 

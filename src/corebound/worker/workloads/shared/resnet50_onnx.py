@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from corebound.worker.workloads.shared import resnet50
+from corebound.worker.workloads.shared.inference import OnnxModel
 from corebound.worker.workloads.shared.onnx_graph import GraphBuilder
-from corebound.worker.workloads.shared.onnx_model import OnnxModel
 
 
 def model(*, batch: int, image: int) -> OnnxModel:
@@ -29,6 +29,7 @@ def model(*, batch: int, image: int) -> OnnxModel:
         name="ResNet-50",
         graph=graph.model(name="resnet50", inputs=inputs, output=logits, shape=shape),
         inputs=inputs,
+        fixed_ranges=("Conv", "Gemm", "Add", "MaxPool", "GlobalAveragePool"),
         shape=shape,
         unit="images",
         count=batch,

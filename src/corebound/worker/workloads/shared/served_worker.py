@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import tempfile
@@ -11,6 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from corebound.worker import protocol
+
+
+def options(description: str | None) -> tuple[Path, int, int]:
+    """The model's file, the port and the number of workers that a server's program is given."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--port-file", type=Path, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    given = parser.parse_args()
+    return given.model, int(given.port_file.read_text(encoding="ascii")), given.workers
 
 
 def requested_threads() -> int | None:

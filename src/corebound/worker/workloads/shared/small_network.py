@@ -158,6 +158,34 @@ def _wrong(what: str) -> WorkloadError:
     return wrong_result(f"the small network does not train correctly: {what}.")
 
 
+def training(
+    make: Callable[..., Training],
+    *,
+    batch: int = 64,
+    width: int = 256,
+    layers: int = 6,
+    mode: str = "usual",
+    dispatch_threads: int = 0,
+    blocking: bool = False,
+) -> Training:
+    """Set the training up in a framework.
+
+    Args:
+        make: Makes it of the Shape, and of `mode`, `dispatch_threads` and `blocking`.
+        batch: Rows of the inputs.
+        width: Columns of everything.
+        layers: How many before the head.
+        mode: `graph`, `eager`, or `usual`: what the framework's users usually choose.
+        dispatch_threads: The number of threads that dispatch operators; 0: framework default.
+        blocking: Wait for each operator before dispatching the next.
+
+    Raises:
+        WorkloadError: the framework does not support a parameter.
+    """
+    shape = Shape(batch=batch, width=width, layers=layers)
+    return make(shape, mode=mode, dispatch_threads=dispatch_threads, blocking=blocking)
+
+
 def refuse_parameters(*, framework: str, **parameters: object) -> None:
     """Reject parameters that this framework does not support.
 

@@ -89,6 +89,28 @@ class Training:
         return float(1 - np.mean(residuals**2) / np.var(targets))
 
 
+# Of a table, the model, the number of trees and a seed makes what trains.
+Fitter = Callable[[Table, str, int, int], Callable[[], Predict]]
+
+
+def training(
+    fitter: Fitter,
+    *,
+    model: str = "boosting",
+    rows: int = 20_000,
+    columns: int = 20,
+    trees: int = 20,
+) -> Training:
+    """Set the training up in a library; a step starts from untrained trees.
+
+    Raises:
+        WorkloadError: there are too few columns.
+    """
+    data = table(rows, columns)
+    fit = fitter(data, model, trees, int(np.random.randint(2**31)))
+    return Training(model=model, trees=trees, table=data, fit=fit)
+
+
 def table(rows: int, columns: int) -> Table:
     """Draw a table; equal seeds give equal tables in every library.
 
