@@ -7,6 +7,8 @@ from corebound.api.comparison import ComparedRow as ComparedRow
 from corebound.api.comparison import Comparison as Comparison
 from corebound.api.doctor import HostChecks as HostChecks
 from corebound.api.doctor import doctor as doctor
+from corebound.api.doctor import restore_host as restore_host
+from corebound.api.doctor import tune_host as tune_host
 from corebound.api.environments import environments as environments
 from corebound.api.environments import make_environments as make_environments
 from corebound.api.environments import remove_environments as remove_environments
@@ -38,10 +40,13 @@ from corebound.api.reproduce import reproduce as reproduce
 from corebound.api.results import Results as Results
 from corebound.api.results import load as load
 from corebound.api.tune import Tuning as Tuning
+from corebound.api.tune import VerifiedTuning as VerifiedTuning
 from corebound.api.tune import tune as tune
+from corebound.api.tune import verify_tuning as verify_tuning
 from corebound.api.update import update as update
 from corebound.errors import CoreboundError as CoreboundError
 from corebound.launch.environments import EnvironmentStatus as EnvironmentStatus
+from corebound.machine.doctor.tuning import SettingResult as SettingResult
 from corebound.machine.topology import Topology as Topology
 from corebound.workflow.environments import MadeEnvironment as MadeEnvironment
 from corebound.workflow.environments import RemovedEnvironment as RemovedEnvironment
@@ -87,10 +92,12 @@ __all__ = [
     "Reproduction",
     "Results",
     "RunPlan",
+    "SettingResult",
     "StoredProfile",
     "Topology",
     "Tuning",
     "UpdatedProject",
+    "VerifiedTuning",
     "WrittenExamples",
     "WrittenSite",
     "__version__",
@@ -114,10 +121,13 @@ __all__ = [
     "publish",
     "remove_environments",
     "reproduce",
+    "restore_host",
     "run",
     "topology",
     "tune",
+    "tune_host",
     "update",
+    "verify_tuning",
     "write_examples",
     "write_site",
 ]
