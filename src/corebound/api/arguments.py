@@ -112,7 +112,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
     """
 
     def argument(option: str, value: str | None) -> str | None:
-        names = (option.replace("-", "_"), f"{option.replace('-', '_')}_s")
+        names = (f"{option.replace('-', '_')}{unit}" for unit in ("", "_s", "_ms"))
         parameter = next(filter(None, map(signature.parameters.get, names)), None)
         if parameter is None:
             # The folder of results is named when they are loaded.
@@ -120,7 +120,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         kind = str(parameter.annotation)
         if kind.endswith("bool"):
             return f"{parameter.name}=True"
-        if value is None or parameter.name.endswith("_s"):
+        if value is None or parameter.name.endswith(("_s", "_ms")):
             return f"{parameter.name}="
         quoted = f'"{value}"'
         return f"{parameter.name}={f'[{quoted}]' if kind.startswith('Sequence') else quoted}"
