@@ -10,6 +10,7 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # A time limit in seconds.
 Budget: TypeAlias = Annotated[float, pydantic.Field(gt=0)]
+# The range that every framework accepts.
+Seed: TypeAlias = Annotated[int, pydantic.Field(ge=0, le=2**32 - 1)]
 
 
 def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P, T]:
@@ -109,7 +112,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
     """
 
     def argument(option: str, value: str | None) -> str | None:
-        names = (option.replace("-", "_"), f"{option.replace('-', '_')}_s")
+        names = (f"{option.replace('-', '_')}{unit}" for unit in ("", "_s", "_ms"))
         parameter = next(filter(None, map(signature.parameters.get, names)), None)
         if parameter is None:
             # The folder of results is named when they are loaded.
@@ -117,7 +120,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         kind = str(parameter.annotation)
         if kind.endswith("bool"):
             return f"{parameter.name}=True"
-        if value is None or parameter.name.endswith("_s"):
+        if value is None or parameter.name.endswith(("_s", "_ms")):
             return f"{parameter.name}="
         quoted = f'"{value}"'
         return f"{parameter.name}={f'[{quoted}]' if kind.startswith('Sequence') else quoted}"
@@ -133,6 +136,11 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         return f"`corebound.{found['name']}({', '.join([*found['files'].split(), flag])})`"
 
     return _OPTION.sub(option, _COMMAND.sub(command, text))
+
+
+def path_or_none(path: str | os.PathLike[str] | None) -> Path | None:
+    """A path that may be missing."""
+    return None if path is None else Path(path)
 
 
 def _passed(

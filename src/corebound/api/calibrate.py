@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from corebound.api.arguments import Budget
+from corebound.api.arguments import Budget, Seed
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
@@ -48,7 +48,7 @@ def calibrate(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
@@ -20,7 +22,7 @@ from corebound.stats.bisection import Outcome
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.bisect import bisect_commits
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.projects import CONFIG
+from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
 
 def compare_commits(
@@ -34,6 +36,7 @@ def compare_commits(
     resume: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Measurement:
@@ -43,14 +46,15 @@ def compare_commits(
         base: The commit to compare with; or a value of a key (`threads=1`), a file of
             `environments/`, or a package's version (`torch==2.12.0`).
         head: What to judge, of the same kind. `+` is the working tree.
-        files: Scenario files, or folders of them.
+        files: Scenario files, or folders of them; `scenarios` without any.
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
         budget_s: Start no launch after this many seconds; None is no limit.
-        margin: The largest share that counts as equal; None uses the scenarios' own.
+        margin: The largest share that counts as equal, 0.02 is 2 %; None uses the scenarios' own.
         resume: Whether to continue the same comparison if it was interrupted.
         config: The asv.conf.json of the project under test.
         records: The folder of records, where the run is kept.
+        unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
 
@@ -63,7 +67,7 @@ def compare_commits(
         CoreboundError: The two sides cannot be understood, or the host does not allow the run.
     """
     request = RunRequest(
-        files=tuple(Path(file) for file in files),
+        files=tuple(Path(file) for file in files) or (DEFAULT_SCENARIOS,),
         profile=profile,
         only=tuple(only),
         config=Path(config),
@@ -77,6 +81,7 @@ def compare_commits(
         margin=margin,
         budget_s=budget_s,
         resume=resume,
+        unlocked=unlocked,
         wait_s=wait_s,
     )
     comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
@@ -130,12 +135,14 @@ def bisect(
     bad: str,
     file: str | PathLike[str],
     *,
+    cell: str | None = None,
     only: Sequence[str] = (),
-    launches: int | None = None,
+    launches: Annotated[int, Field(ge=3, le=1000)] | None = None,
     budget_s: Budget | None = None,
     fresh: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Bisection:
@@ -145,12 +152,14 @@ def bisect(
         good: A commit before the change.
         bad: A commit after it.
         file: A scenario file.
-        only: The cell, such as `binding=none,threads=2`, if the file has several.
+        cell: The key of the cell, as reports show it, if the file has several.
+        only: Axes that select it instead, such as `binding=none,threads=2`.
         launches: The most launches of each commit; None uses the scenario's.
         budget_s: Start no launch after this many seconds; None is no limit.
         fresh: Whether to ignore launches of this search that are recorded already.
         config: The asv.conf.json of the project under test.
         records: The folder of records, where the runs are kept.
+        unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
 
@@ -159,7 +168,10 @@ def bisect(
         CoreboundError: The environments or the host do not allow the runs.
     """
     request = RunRequest(
-        files=(Path(file),), only=tuple(only), config=Path(config), records=Path(records)
+        files=(Path(file),),
+        only=(*only, *((cell,) if cell else ())),
+        config=Path(config),
+        records=Path(records),
     )
     found = bisect_commits(
         good,
@@ -169,6 +181,7 @@ def bisect(
         launches=launches,
         budget_s=budget_s,
         fresh=fresh,
+        unlocked=unlocked,
         wait_s=wait_s,
     )
     document = found.document

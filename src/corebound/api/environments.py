@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
+from corebound.api.arguments import path_or_none
 from corebound.api.measure import CallReporter
 from corebound.launch.environments import EnvironmentStatus
 from corebound.workflow import environments as workflow
@@ -43,7 +44,7 @@ def make_environments(
             names,
             [Path(file) for file in files],
             lambda name, message: reporter.notify(f"{name}: {message}"),
-            wheelhouse=Path(wheelhouse) if wheelhouse is not None else None,
+            wheelhouse=path_or_none(wheelhouse),
         )
     )
 

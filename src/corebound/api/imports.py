@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from corebound.api.arguments import path_or_none
 from corebound.errors import InputError
 from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.reading import clean
@@ -94,7 +95,7 @@ def import_asv(
         Path(records),
         lambda _done, _total: None,
         project=project,
-        repo=Path(repo) if repo is not None else None,
+        repo=path_or_none(repo),
         merge_options=MergeOptions(
             machine=machine and clean(machine), under_test=tuple(under_test)
         ),

@@ -6,14 +6,15 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget
+from corebound.api.arguments import Budget, Seed, path_or_none
 from corebound.api.comparison import Comparison
 from corebound.api.results import Results, StoredRun
 from corebound.errors import InputError
@@ -30,7 +31,8 @@ from corebound.workflow.measure_functions import (
     measure_functions,
 )
 from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import RunRequest, prepare_run, resume_run
+from corebound.workflow.prepare import RunRequest, begin_run
+from corebound.workflow.projects import CONFIG
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -109,7 +111,7 @@ def measure(
         launches=launches,
         settings=settings or {},
         wait_s=wait_s,
-        records=Path(records) if records is not None else None,
+        records=path_or_none(records),
     )
     return measurement_of(measure_functions(described, request, CallReporter(notify)))
 
@@ -118,10 +120,19 @@ def run(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
     budget_s: Budget | None = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     resume: bool = False,
+    operators: bool = True,
+    launches: Annotated[int, Field(ge=1, le=1000)] | None = None,
+    favour_doubtful: bool = False,
+    config: str | PathLike[str] = CONFIG,
+    project_python: str | PathLike[str] | None = None,
+    committed: bool = False,
+    label: Mapping[str, str] | None = None,
     records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Results:
@@ -131,10 +142,19 @@ def run(
         files: Scenario files, or folders of them.
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
+        env: Environment variables of the workloads, by name.
         budget_s: Start no launch after this many seconds; None is no limit.
         seed: The seed of the order and of random data; None picks one.
         resume: Whether to continue the latest interrupted run; of these files, if there are some.
+        operators: Whether to profile operators in scenarios that request it.
+        launches: The launches of each cell; None uses the scenarios' own numbers.
+        favour_doubtful: Whether to spend more time on inconclusive cells.
+        config: The asv.conf.json of the project under test.
+        project_python: An interpreter in which the project under test is installed already.
+        committed: Whether to measure HEAD, without uncommitted changes.
+        label: Labels for the run's record, by name: `{"rack": "a7"}`.
         records: The folder of records, where the run is kept.
+        unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
 
@@ -143,6 +163,7 @@ def run(
 
     Raises:
         ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        InputError: A variable or a label is invalid, or there is no run to continue.
         HostError: Another run held the host for longer than `wait_s`.
         CoreboundError: The environments do not allow the run.
     """
@@ -150,20 +171,33 @@ def run(
         files=tuple(Path(file) for file in files),
         profile=profile,
         only=tuple(only),
+        env=env or {},
         seed=seed,
+        config=Path(config),
+        python=path_or_none(project_python),
+        committed=committed,
         records=Path(records),
+        labels=label or {},
     )
     reporter = CallReporter(notify)
     with contextlib.ExitStack() as stack:
         hold_host(
             stack,
             reporter.notify,
+            unlocked=unlocked,
             wait_s=wait_s,
             validate=lambda: plan_suite(request, None) if files else None,
         )
-        prepare = partial(resume_run, operators=True) if resume else prepare_run
-        prepared = preflight(prepare(request, request.records, reporter.notify), reporter)
-        result = execute_run(prepared, budget_s, reporter, stack, operators=True)
+        prepared = begin_run(
+            request,
+            reporter.notify,
+            resume=resume,
+            operators=operators,
+            launches=launches,
+            favour_doubtful=favour_doubtful,
+        )
+        prepared = preflight(prepared, reporter)
+        result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
     return _results_of(result)
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from corebound.api.arguments import Budget
+from corebound.api.arguments import Budget, path_or_none
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
 from corebound.api.shown import Shown
@@ -15,13 +15,12 @@ from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly import (
     DEFAULT_PUBLIC_SITE,
-    DEFAULT_SCENARIOS,
     NIGHTS,
     NightlyRequest,
     run_nightly,
 )
 from corebound.workflow.nightly_summary import summary_document, summary_text
-from corebound.workflow.projects import CONFIG
+from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
 
 class NightlyRun(Shown, frozen=True, kw_only=True):
@@ -64,6 +63,7 @@ def nightly(
     push: str | None = None,
     squash: bool = False,
     site_url: str | None = None,
+    summary: str | PathLike[str] | None = None,
     webhook: str | None = None,
     fresh: bool = False,
     nights: str | PathLike[str] = NIGHTS,
@@ -87,6 +87,7 @@ def nightly(
         push: The remote to push that branch to.
         squash: Whether the branch keeps one commit only.
         site_url: The public URL of the site, for links.
+        summary: A file to write the summary to, too.
         webhook: A URL to which the summary is sent as JSON.
         fresh: Whether to start a new nightly run even if one was interrupted.
         nights: The folder of journals and logs.
@@ -106,31 +107,26 @@ def nightly(
         wait_s=wait_s,
         update=update,
         verify=verify,
-        to=_place(to, branch),
+        to=path_or_none(to) or (DEFAULT_PUBLIC_SITE if branch is None else None),
         branch=branch,
         push=push,
         squash=squash,
         site_url=site_url,
         config=Path(config),
         records=Path(records),
+        summary_file=path_or_none(summary),
         webhook=webhook,
     )
-    summary = run_nightly(request, Path(nights), CallReporter(notify).notify, fresh=fresh)
-    failure = summary.result.failure
+    night = run_nightly(request, Path(nights), CallReporter(notify).notify, fresh=fresh)
+    failure = night.result.failure
     return NightlyRun(
-        status=summary.status,
-        exit_code=summary.exit_code,
-        started_at=summary.started_at,
-        steps=summary.result.codes,
+        status=night.status,
+        exit_code=night.exit_code,
+        started_at=night.started_at,
+        steps=night.result.codes,
         failed_step=failure.step if failure is not None else None,
-        text=summary_text(summary),
+        text=summary_text(night),
         # An early failure leaves no records.
         results=load(records) if Path(records).exists() else Results([]),
-        document=summary_document(summary),
+        document=summary_document(night),
     )
-
-
-def _place(to: str | PathLike[str] | None, branch: str | None) -> Path | None:
-    if to is not None:
-        return Path(to)
-    return DEFAULT_PUBLIC_SITE if branch is None else None

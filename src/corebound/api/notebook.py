@@ -100,12 +100,17 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def tuning_html(tuning: Tuning) -> str:
-    """A recommendation, and the recommended configuration compared with each finalist."""
+    """A recommendation compared with each finalist; and those of each load."""
+    loads = (f"<h4>{escape(load)}</h4>{_tuning(one)}" for load, one in tuning.loads.items())
+    return _document("".join((_tuning(tuning), *loads)))
+
+
+def _tuning(tuning: Tuning) -> str:
     axes = ", ".join(f"{name}: {value}" for name, value in tuning.axes.items())
     head = f"<p><b>{escape(tuning.headline)}</b><br/>{escape(axes)}</p>"
     rows = [_compared_row(row) for row in tuning.rows]
     columns = ("against", "finalist", "recommended", "recommended is")
-    return _document(head + (_table(columns, rows) if rows else ""))
+    return head + (_table(columns, rows) if rows else "")
 
 
 def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

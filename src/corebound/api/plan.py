@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from corebound.analysis.wording import count, total_time
-from corebound.api.arguments import Budget
+from corebound.api.arguments import Budget, path_or_none
 from corebound.api.shown import Shown
 from corebound.machine.topology import Topology
 from corebound.planning.plan import PlannedCell
@@ -79,7 +79,7 @@ def topology(sysfs: str | PathLike[str] | None = None) -> Topology:
     Raises:
         HostError: No CPUs are visible.
     """
-    return read_topology(Path(sysfs) if sysfs is not None else None)
+    return read_topology(path_or_none(sysfs))
 
 
 def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
@@ -94,20 +94,26 @@ def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
 
 def plan(
     *files: str | PathLike[str],
+    sysfs: str | PathLike[str] | None = None,
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
     budget_s: Budget | None = None,
     config: str | PathLike[str] = CONFIG,
+    project_python: str | PathLike[str] | None = None,
     records: str | PathLike[str] = RECORDS,
 ) -> RunPlan:
     """Plan scenarios on this host without launching anything, as `corebound plan` does.
 
     Args:
         files: Scenario files, or folders of them.
+        sysfs: A saved machine, as for `topology`: then the duration is unknown and 0.
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
+        env: Environment variables of the workloads, by name.
         budget_s: The time limit of the run, in seconds; None is no limit.
         config: The asv.conf.json of the project under test.
+        project_python: An interpreter in which the project under test is installed already.
         records: The folder of records; the last run of a scenario tells how long it takes.
 
     Raises:
@@ -118,10 +124,12 @@ def plan(
         files=tuple(Path(file) for file in files),
         profile=profile,
         only=tuple(only),
+        env=env or {},
         config=Path(config),
+        python=path_or_none(project_python),
         records=Path(records),
     )
-    suite = plan_suite(request, None, budget_s)
+    suite = plan_suite(request, path_or_none(sysfs), budget_s)
     return RunPlan(
         configurations=tuple(_configuration(planned) for _, planned in suite.cells),
         duration_s=sum(forecast.duration_s for forecast in suite.forecasts),

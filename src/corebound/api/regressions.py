@@ -14,7 +14,7 @@ from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.history.alerts import AssessedChange
 from corebound.workflow.projects import Notify
-from corebound.workflow.regressions import analyse_history
+from corebound.workflow.regressions import AnalysedHistory, analyse_history
 from corebound.workflow.regressions_document import regressions_document
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class HistoryChange(Shown, frozen=True, kw_only=True):
     """A lasting change of one series, or an early warning of one.
 
     Attributes:
-        id: What `corebound regressions --accept` takes.
+        id: What `Results.decide` takes, and `corebound regressions --accept`.
         scenario: The scenario, or the benchmark of an imported history.
         cell: The configuration, such as `binding=none,threads=2`.
         axes: The same by axis; values are text.
@@ -101,9 +101,14 @@ class Regressions(Shown, frozen=True, kw_only=True):
         return tables.changes(self.changes)
 
 
-def read_regressions(records: Path, status: Path, site: str, notify: Notify) -> Regressions:
-    """Analyse all histories of a folder of records; see `Results.regressions`."""
-    result = analyse_history(records, status, notify, lambda _done, _total: None).result()
+def read_history(records: Path, status: Path, notify: Notify) -> AnalysedHistory:
+    """Analyse all histories of a folder of records."""
+    return analyse_history(records, status, notify, lambda _done, _total: None)
+
+
+def regressions_of(history: AnalysedHistory, site: str) -> Regressions:
+    """The changes of all histories; see `Results.regressions`."""
+    result = history.result()
     return Regressions(
         changes=tuple(_change(assessed) for assessed in result.changes),
         document=regressions_document(result, site),

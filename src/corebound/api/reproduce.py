@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from corebound.analysis.serialize import Ends
 from corebound.api.measure import CallReporter
@@ -59,10 +61,11 @@ def reproduce(
     record: str | PathLike[str],
     cell: str | None = None,
     *,
-    launches: int | None = None,
+    launches: Annotated[int, Field(ge=2, le=1000)] | None = None,
     anyway: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Reproduction:
@@ -75,6 +78,7 @@ def reproduce(
         anyway: Whether to measure even if the host or the environment differs.
         config: The asv.conf.json of the project under test.
         records: The folder of records.
+        unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
 
@@ -92,6 +96,7 @@ def reproduce(
         config=Path(config),
         launches=launches,
         anyway=anyway,
+        unlocked=unlocked,
         wait_s=wait_s,
     )
     document = result.document

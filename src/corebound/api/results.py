@@ -22,7 +22,7 @@ from corebound.errors import Fault, InputError
 from corebound.exchange import run_export
 from corebound.exchange.run_export import ExportedCell
 from corebound.records import jsonl
-from corebound.records.decisions import DECISIONS_FILE
+from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.run_record import Commit, Run
@@ -30,7 +30,9 @@ from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.projects import CONFIG
 from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
+from corebound.workflow.regressions import confirm_open_changes, record_decision
 from corebound.workflow.resolve_refs import resolve_revision
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -268,6 +270,10 @@ class Results:
         *,
         status: str | PathLike[str] = DECISIONS_FILE,
         site: str | PathLike[str] = "reports/site",
+        confirm: bool = False,
+        config: str | PathLike[str] = CONFIG,
+        wait_s: float = 60.0,
+        notify: Callable[[str], object] | None = None,
     ) -> Regressions:
         """The lasting changes of all histories, as `corebound regressions` finds them.
 
@@ -277,14 +283,53 @@ class Results:
         Args:
             status: The file of decisions.
             site: The folder or URL of the site, for links.
+            confirm: Whether to measure suspected regressions again first.
+            config: The asv.conf.json of the project under test, to confirm.
+            wait_s: How long to wait for another run on this host, in seconds.
+            notify: Called with each line about the progress; `print` shows them.
 
         Raises:
             InputError: The results have no folder of records.
             ScenarioFaults: The file of decisions has errors.
         """
-        from corebound.api.regressions import read_regressions
+        from corebound.api.measure import CallReporter
+        from corebound.api.regressions import read_history, regressions_of
 
-        return read_regressions(self._folder("regressions"), Path(status), str(site), _warn)
+        history = read_history(self._folder("regressions"), Path(status), _warn)
+        if confirm:
+            reporter = CallReporter(notify)
+            confirm_open_changes(history, reporter, config=Path(config), wait_s=wait_s)
+        return regressions_of(history, str(site))
+
+    @checked
+    def decide(
+        self,
+        state: State,
+        change: str,
+        because: str | None = None,
+        *,
+        status: str | PathLike[str] = DECISIONS_FILE,
+    ) -> tuple[str, ...]:
+        """Record a decision about a change, as `corebound regressions --accept` and others do.
+
+        Args:
+            state: `accepted`, `fixed`, or `open`, which revokes a decision.
+            change: The id of a change, or the start of a commit, for all changes of it.
+            because: The reason; `accepted` needs one.
+            status: The file of decisions.
+
+        Returns:
+            The ids of the changes.
+
+        Raises:
+            InputError: There is no such change, it is accepted without a reason, the file cannot
+                be extended, or the results have no folder of records.
+        """
+        from corebound.api.regressions import read_history
+
+        history = read_history(self._folder("decide"), Path(status), _warn)
+        decided = record_decision(state, change, because, history, Path(status))
+        return tuple(each.id for each in decided)
 
     def _folder(self, where: str) -> Path:
         if self._records is None:

@@ -6,20 +6,28 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from pydantic import Field
+
+from corebound.analysis.tuning_loads import common_cell, common_sentence, load_text
 from corebound.analysis.tuning_text import headline
+from corebound.analysis.tuning_verification import Answer
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, in_python
+from corebound.api.arguments import Budget, Seed, in_python, path_or_none
 from corebound.api.comparison import ComparedRow
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
+from corebound.planning.artefacts import ArtefactKind
 from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
 from corebound.scenario.models import ProfileName
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.tune import TuneRequest, tune_scenario
+from corebound.workflow.projects import CONFIG
+from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_scenario
+from corebound.workflow.tune_loads import LoadsOutcome, tune_loads
+from corebound.workflow.tune_verify import VerifyResult, verify_recommendations
 
 
 class Tuning(Shown, frozen=True, kw_only=True):
@@ -28,13 +36,18 @@ class Tuning(Shown, frozen=True, kw_only=True):
     Attributes:
         scenario: The scenario.
         cell: The recommended configuration, such as `binding=node,threads=2`; None without one.
+            With `each`, the one that does best for all loads together.
         axes: The same by axis; values are text. Empty without one.
         default: The configuration of a program that sets nothing; None if it did not take part.
-        headline: The recommendation in one sentence.
+        headline: The recommendation in one sentence; with `each`, whether one does for all loads.
         rows: The recommended configuration compared with each other finalist, from fresh launches
             alone; the row's `cell` is that finalist, and above 1 the recommended one is better.
+            Empty with `each`.
+        loads: The recommendation for each load, by its values, such as `batch=1`; empty without
+            `each`.
         results: The race and the fresh launches.
-        document: The same as plain data, as `corebound tune --json` prints it.
+        document: The same as plain data, as `corebound tune --json` prints it. `files` has those
+            of `emit`, each with the proof that it does what it should.
     """
 
     scenario: str
@@ -45,10 +58,12 @@ class Tuning(Shown, frozen=True, kw_only=True):
     rows: tuple[ComparedRow, ...]
     results: Results
     document: Mapping[str, Any]
+    loads: Mapping[str, Tuning] = {}
 
     def __str__(self) -> str:
-        """The headline, and a line for each finalist."""
-        return "\n".join((self.headline, *(f"  {row}" for row in self.rows)))
+        """The headline, a line for each finalist, and the same for each load."""
+        loads = (f"{load}: {tuning}" for load, tuning in self.loads.items())
+        return "\n".join((self.headline, *(f"  {row}" for row in self.rows), *loads))
 
     def _repr_html_(self) -> str:
         from corebound.api import notebook
@@ -56,18 +71,53 @@ class Tuning(Shown, frozen=True, kw_only=True):
         return notebook.tuning_html(self)
 
 
+class VerifiedTuning(Shown, frozen=True, kw_only=True):
+    """Whether a recommendation still holds.
+
+    Attributes:
+        title: The scenario, with the objective and the load of the race if it has one.
+        answer: `holds`, `lost`, or `inconclusive`.
+        text: The answer in a sentence or two.
+        cell: What the race recommended.
+        better: The configuration that beats it now; None if none does.
+        differences: What changed on the host and in the environment since.
+        rows: The configurations compared as in `Tuning.rows`, from the new launches.
+        results: The new launches.
+        document: One of the `recommendations` that `corebound tune --verify --json` prints.
+    """
+
+    shown: ClassVar = ("title", "answer", "text", "differences")
+
+    title: str
+    answer: Answer
+    text: str
+    cell: str
+    better: str | None
+    differences: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+    results: Results
+    document: Mapping[str, Any]
+
+
 def tune(
     file: str | PathLike[str],
     *,
     objective: Objective = "latency",
-    bound_ms: float | None = None,
+    bound_ms: Annotated[float, Field(gt=0)] | None = None,
     only: Sequence[str] = (),
     vary: Sequence[str] = (),
-    max_candidates: int = 16,
+    each: Sequence[str] = (),
+    max_candidates: Annotated[int, Field(ge=2, le=256)] = 16,
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
+    seed: Seed | None = None,
     resume: bool = False,
+    emit: Sequence[ArtefactKind] = (),
+    out: str | PathLike[str] = "tuned",
+    config: str | PathLike[str] = CONFIG,
+    project_python: str | PathLike[str] | None = None,
     records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Tuning:
@@ -75,24 +125,40 @@ def tune(
 
     Args:
         file: A scenario file.
-        objective: What to compare: `latency`, `throughput`, or `rate` of a server.
+        objective: What to compare: `latency`, the time of an iteration; `throughput` of all
+            workers; `rate` of a server's requests within `bound_ms`; or `cost`, the CPU time.
         bound_ms: The latency that 99 % of requests may take, in milliseconds; `rate` needs it.
         only: The cells to race; bindings, threads and wait policies are added.
         vary: Parameters of the workload that may change, because they do not change its work.
+        each: Parameters to tune for each value of, and for all together; see `Tuning.loads`.
         max_candidates: How many configurations take part, at most.
         profile: `quick` or `nightly`; None uses the scenario's own numbers.
         budget_s: The time for all launches, in seconds; None is no limit.
+        seed: The seed of the order and of random data; None picks one.
         resume: Whether to continue an interrupted race of the same configurations.
+        emit: The files to write that set the winner, such as `shell`, `systemd` or `docker`.
+        out: The folder to write them to; with `each`, to a folder in it for each load.
+        config: The asv.conf.json of the project under test.
+        project_python: An interpreter in which the project under test is installed already.
         records: The folder of records, where the run is kept.
+        unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.
         notify: Called with each line about the progress; `print` shows them.
 
     Raises:
+        InputError: The file has several scenarios, `bound_ms` does not fit the objective, or the
+            scenario does not vary a parameter of `each`.
         CoreboundError: The scenario or the host does not allow it.
     """
     request = TuneRequest(
         run=RunRequest(
-            files=(Path(file),), profile=profile, only=tuple(only), records=Path(records)
+            files=(Path(file),),
+            profile=profile,
+            only=tuple(only),
+            seed=seed,
+            config=Path(config),
+            python=path_or_none(project_python),
+            records=Path(records),
         ),
         objective=objective,
         bound_ms=bound_ms,
@@ -100,8 +166,16 @@ def tune(
         max_candidates=max_candidates,
         budget_s=budget_s,
         resume=resume,
+        emit=tuple(dict.fromkeys(emit)),
+        out=Path(out),
     )
-    outcome = tune_scenario(request, CallReporter(notify), wait_s=wait_s)
+    reporter = CallReporter(notify)
+    if each:
+        return _of_loads(tune_loads(request, each, reporter, unlocked=unlocked, wait_s=wait_s))
+    return _of_race(tune_scenario(request, reporter, unlocked=unlocked, wait_s=wait_s))
+
+
+def _of_race(outcome: TuneOutcome) -> Tuning:
     recommended = outcome.result.recommended
     return Tuning(
         scenario=str(outcome.result.source.document["name"]),
@@ -112,4 +186,81 @@ def tune(
         rows=compared.of_finalists(outcome.result),
         results=of_files([outcome.records]),
         document=outcome.document,
+    )
+
+
+def _of_loads(tuned: LoadsOutcome) -> Tuning:
+    first, common = _of_race(tuned.outcomes[0]), common_cell(tuned.loads)
+    return Tuning(
+        scenario=first.scenario,
+        cell=common.key if common is not None else None,
+        axes=dict(common.axes) if common is not None else {},
+        default=first.default,
+        headline=in_python(common_sentence(tuned.loads), inspect.signature(tune)),
+        rows=(),
+        loads={load_text(one.result.tuning): _of_race(one) for one in tuned.outcomes},
+        results=of_files([outcome.records for outcome in tuned.outcomes]),
+        document=tuned.document,
+    )
+
+
+def verify_tuning(
+    *files: str | PathLike[str],
+    objective: Objective | None = None,
+    only: Sequence[str] = (),
+    profile: ProfileName | None = None,
+    seed: Seed | None = None,
+    config: str | PathLike[str] = CONFIG,
+    project_python: str | PathLike[str] | None = None,
+    records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> tuple[VerifiedTuning, ...]:
+    """Check the latest recommendations with new launches, as `corebound tune --verify` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        objective: Which races to verify; None is those of each objective.
+        only: The cells whose loads to verify.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        seed: The seed of the order and of random data; None picks one.
+        config: The asv.conf.json of the project under test.
+        project_python: An interpreter in which the project under test is installed already.
+        records: The folder of records, with the races.
+        unlocked: Whether to measure even if another run is active.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Returns:
+        One for each scenario, objective and load with a recommendation; at least one.
+
+    Raises:
+        InputError: This host has no recommendation for these scenarios.
+        CoreboundError: The host does not allow the runs.
+    """
+    request = RunRequest(
+        files=tuple(Path(file) for file in files),
+        profile=profile,
+        only=tuple(only),
+        seed=seed,
+        config=Path(config),
+        python=path_or_none(project_python),
+        records=Path(records),
+    )
+    verified = verify_recommendations(
+        request, objective, CallReporter(notify), unlocked=unlocked, wait_s=wait_s
+    )
+    return tuple(_verified(one) for one in verified)
+
+
+def _verified(result: VerifyResult) -> VerifiedTuning:
+    document = result.document
+    return VerifiedTuning(
+        **{name: document[name] for name in ("title", "answer", "text", "better")},
+        cell=document["recommended"],
+        differences=result.differences,
+        rows=compared.of_finalists(result.verification.now),
+        results=of_files([result.records]),
+        document=document,
     )

@@ -15,9 +15,7 @@ from rich.text import Text
 
 from corebound.cli.output.console import Console
 from corebound.errors import InputError
-from corebound.records.run_record import LABEL_NAME
 from corebound.scenario.models import ProfileName
-from corebound.text import one_line
 from corebound.workflow.projects import Notify
 
 Files = Annotated[list[Path], typer.Argument(help="Scenario files, or folders of them.")]
@@ -143,23 +141,9 @@ def wait_seconds(wait: str | None) -> float:
 
 
 def labels(options: Sequence[str]) -> dict[str, str]:
-    """The values of --label, by name.
-
-    Raises:
-        InputError: An option is not NAME=VALUE, or its name has other characters than a label's.
-    """
-    pairs = {}
-    for option in options:
-        name, _, value = option.partition("=")
-        if not (value and value.isprintable() and LABEL_NAME.fullmatch(name)):
-            raise InputError(
-                what=f"`{one_line(option)}` is not a label.",
-                where="--label",
-                fix="Write NAME=VALUE, such as rack=a7: a name of up to 63 letters, digits, `.`,"
-                " `_` or `-`.",
-            )
-        pairs[name] = value
-    return pairs
+    """The values of --label, by name; `RunRequest` checks them."""
+    split = (option.partition("=") for option in options)
+    return {name: value for name, _, value in split}
 
 
 def typed_command() -> str:

@@ -143,10 +143,15 @@ def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
             yield (*path, index), what, "Write one text and `shell: true` if you want a shell."
 
 
+def is_variable_name(name: str) -> bool:
+    """Whether an environment variable can have this name."""
+    return bool(name) and "=" not in name and name == name.strip()
+
+
 def _variables(env: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
     for name, variable in env.items():
         path = variable.path
-        if not name or "=" in name or name != name.strip():
+        if not is_variable_name(name):
             what = f"`{printable(name)}` cannot be the name of an environment variable."
             yield path, what, "Write a name without `=` or blanks around it."
         elif (key := OWN_VARIABLES.get(name)) is not None:

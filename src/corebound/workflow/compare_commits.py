@@ -100,10 +100,16 @@ def compare_commits(
         wait_s: How long to wait for another run on this host, in seconds.
 
     Raises:
-        InputError: The two sides cannot be understood, or mean the same.
+        InputError: The two sides cannot be understood, or mean the same, or the margin is invalid.
         ScenarioFaults: The files have errors, or do not support what is compared.
         CoreboundError: The environments or the host do not allow the run.
     """
+    if margin is not None and not 0 < margin < 1:
+        raise InputError(
+            what=f"`{margin:g}` is not between 0 and 1.",
+            where="--margin",
+            fix="Write 0.02 for 2 %.",
+        )
     with ExitStack() as stack:
         both, originals, loaded = _resolve_sides(
             base, head, request, reporter.notify, margin=margin

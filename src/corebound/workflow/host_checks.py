@@ -25,7 +25,9 @@ from corebound.machine.doctor import tuning
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import examine
 from corebound.machine.doctor.host_facts import SNAPSHOT_INTERVAL_S, HostFacts, take_snapshot
-from corebound.machine.doctor.result import CheckResult, HostCheck, SettingChange
+from corebound.machine.doctor.result import CheckResult, HostCheck, SettingChange, command
+from corebound.machine.doctor.tuning import Disk, SettingResult
+from corebound.machine.lock import host_lock
 from corebound.machine.topology import Topology
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
@@ -160,6 +162,53 @@ def examine_host(files: Sequence[Path], root: Path = LIVE) -> ExaminedHost:
     return ExaminedHost(
         checks=check_host(root, topology, needs=needs), tuned=tuning.saved_settings(root)
     )
+
+
+def tune_host(checks: Sequence[CheckResult], root: Path = LIVE) -> tuple[SettingResult, ...]:
+    """Change the settings that cause warnings; the result of each, empty if there is none.
+
+    Raises:
+        HostError: No permission to change any of them, or a run is active.
+    """
+    fixable = [check for check in checks if check.changes]
+    changes = [change for check in fixable for change in check.changes]
+    if changes and not tuning.writable(changes, root):
+        raise HostError(
+            what="no permission to change any of these settings.",
+            where="corebound doctor --tune",
+            fix="Run it as root, or run these commands as root yourself:\n"
+            + "\n".join(f"    {check.host_check.fix}" for check in fixable),
+        )
+    with _without_runs(root) if changes else contextlib.nullcontext():
+        return tuple(tuning.tune(changes, root, Disk())) if changes else ()
+
+
+def restore_host(root: Path = LIVE) -> tuple[tuple[SettingResult, ...], HostError | None]:
+    """Restore the settings that `tune_host` has changed.
+
+    Returns:
+        The result of each setting, and an error about those that could not be restored.
+
+    Raises:
+        HostError: A run is active.
+    """
+    tuned = tuning.saved_settings(root)
+    with _without_runs(root) if tuned else contextlib.nullcontext():
+        results = tuple(tuning.restore(root, Disk()))
+    failed = {result.path for result in results if result.fault is not None}
+    if not failed:
+        return results, None
+    return results, HostError(
+        what=f"{len(failed)} of {len(results)} settings could not be restored.",
+        where=str(root / tuning.STATE),
+        fix="Run it again as root. Or run this as root, and then delete that file:\n    "
+        + command((change.path, change.prior) for change in tuned if change.path in failed),
+    )
+
+
+def _without_runs(root: Path) -> contextlib.AbstractContextManager[object]:
+    """Lock out runs: a setting that changes between launches would look like a difference."""
+    return host_lock() if root == LIVE else contextlib.nullcontext()
 
 
 def check_host(

@@ -33,7 +33,6 @@ from corebound.workflow.nightly_summary import (
 )
 from corebound.workflow.publish import DEFAULT_SITE
 
-DEFAULT_SCENARIOS = Path("scenarios")
 DEFAULT_PUBLIC_SITE = Path("reports/public")
 # The folder of journals and logs.
 NIGHTS = Path("reports/nights")

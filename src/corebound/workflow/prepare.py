@@ -21,11 +21,11 @@ from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, 
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
 from corebound.planning.models import CannotRun
-from corebound.planning.plan import HostCapabilities
+from corebound.planning.plan import HostCapabilities, PlannedCell
 from corebound.records import commits, jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import SCHEMA, Commit, Run
+from corebound.records.run_record import LABEL_NAME, SCHEMA, Commit, Run
 from corebound.runner import Task, is_complete
 from corebound.scenario.models import ProfileName
 from corebound.stats.sample_size import DOUBTFUL_TURNS, needs_more_launches
@@ -71,6 +71,21 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     labels: Mapping[str, str] = MappingProxyType({})
 
+    def __post_init__(self) -> None:
+        """Check the labels.
+
+        Raises:
+            InputError: A label has no value, or its name has other characters than a label's.
+        """
+        for name, value in self.labels.items():
+            if not (value and value.isprintable() and LABEL_NAME.fullmatch(name)):
+                raise InputError(
+                    what=f"`{one_line(f'{name}={value}')}` is not a label.",
+                    where="--label",
+                    fix="Write NAME=VALUE, such as rack=a7: a name of up to 63 letters, digits,"
+                    " `.`, `_` or `-`.",
+                )
+
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
     """A run, its tasks, and the launches already done.
@@ -105,6 +120,42 @@ def prepare_run(request: RunRequest, records: Path, notify: Notify) -> PreparedR
     """
     run, tasks = plan_run(_load(request), request, notify)
     return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+
+
+def begin_run(
+    request: RunRequest,
+    notify: Notify,
+    *,
+    resume: bool,
+    operators: bool,
+    launches: int | None,
+    favour_doubtful: bool,
+) -> PreparedRun:
+    """Prepare a new run, or continue an interrupted one, as `corebound run` does.
+
+    Args:
+        request: The user's request.
+        notify: Called with progress messages.
+        resume: Whether to continue the latest interrupted run.
+        operators: Whether to profile operators.
+        launches: The launches of each cell; None uses the scenarios' own numbers.
+        favour_doubtful: Whether scenarios whose last results are inconclusive get more time.
+
+    Raises:
+        CoreboundError: The scenarios, environments or host do not allow the run.
+    """
+    if resume:
+        prepared = resume_run(request, request.records, notify, operators=operators)
+    else:
+        prepared = prepare_run(request, request.records, notify)
+    if prepared.note is not None:
+        notify(prepared.note)
+    tasks = prepared.tasks
+    if launches is not None:
+        tasks = with_launches(tasks, launches)
+    if favour_doubtful:
+        tasks = prioritise_inconclusive(tasks, prepared.run, request.records)
+    return replace(prepared, tasks=tasks)
 
 
 def resume_run(
@@ -482,25 +533,12 @@ def _commit_key(run: Run) -> tuple[str, bool, str | None] | None:
 
 def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
     """Copy the tasks with exactly this number of launches for every cell."""
-    return tuple(
-        replace(
-            task,
-            planned=tuple(
-                replace(
-                    planned,
-                    measure=planned.measure.model_copy(
-                        update={
-                            "launches": planned.measure.launches.model_copy(
-                                update={"min": launches, "max": launches}
-                            )
-                        }
-                    ),
-                )
-                for planned in task.planned
-            ),
-        )
-        for task in tasks
-    )
+
+    def exactly(planned: PlannedCell) -> PlannedCell:
+        bounds = planned.measure.launches.model_copy(update={"min": launches, "max": launches})
+        return replace(planned, measure=planned.measure.model_copy(update={"launches": bounds}))
+
+    return tuple(replace(task, planned=tuple(map(exactly, task.planned))) for task in tasks)
 
 
 def prioritise_inconclusive(tasks: Sequence[Task], run: Run, records: Path) -> tuple[Task, ...]:

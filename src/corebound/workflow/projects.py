@@ -18,6 +18,8 @@ from corebound.scenario.cell import Cell, is_project
 from corebound.text import one_line
 
 CONFIG = Path("asv.conf.json")
+# What is measured if no file is named.
+DEFAULT_SCENARIOS = Path("scenarios")
 # Where corebound writes by default: records, sites and journals.
 OUTPUTS = (Path("reports"),)
 

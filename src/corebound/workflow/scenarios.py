@@ -30,13 +30,14 @@ from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import HOST, Cell, is_project
-from corebound.scenario.checks import OWN_VARIABLES
+from corebound.scenario.checks import OWN_VARIABLES, is_variable_name
 from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.select import select
 from corebound.serving.servers import find_java
+from corebound.text import one_line
 from corebound.workflow import projects
 from corebound.workflow.projects import ProjectEnvironments
 
@@ -183,10 +184,14 @@ def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
     """A scenario whose cells all have these environment variables, which its record then keeps.
 
     Raises:
-        InputError: The scenario varies one of them, or corebound sets it itself.
+        InputError: The scenario varies one of them, corebound sets it itself, or no variable can
+            have its name.
     """
     for name in env:
-        if name in scenario.matrix.env:
+        if not is_variable_name(name):
+            what = f"`{one_line(name)}` cannot be the name of an environment variable."
+            fix = "Write a name without `=` or blanks around it."
+        elif name in scenario.matrix.env:
             what = f"`{scenario.name}` varies {name} in its matrix."
             fix = f"Select its cells with --only env.{name}=VALUE."
         elif name in OWN_VARIABLES:

@@ -21,7 +21,7 @@ from corebound.errors import InputError
 from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
-from corebound.planning.artefacts import ArtefactKind
+from corebound.planning.artefacts import KINDS, ArtefactKind
 from corebound.planning.candidates import Choice, choices, distinct, include_entries
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
@@ -94,6 +94,33 @@ class TuneRequest(Struct, frozen=True, kw_only=True):
     resume: bool = False
     emit: tuple[ArtefactKind, ...] = ()
     out: Path = Path("tuned")
+
+    def __post_init__(self) -> None:
+        """Check that the options fit together.
+
+        Raises:
+            InputError: A rate has no bound, another objective has one, or a file to write is of no
+                known kind.
+        """
+        if self.objective == "rate" and self.bound_ms is None:
+            raise InputError(
+                what="a rate needs a bound of the latency.",
+                where="--objective rate",
+                fix="Add one, such as 50 ms: `--bound p99=50ms`.",
+            )
+        if self.objective != "rate" and self.bound_ms is not None:
+            raise InputError(
+                what=f"the objective `{self.objective}` has no bound.",
+                where="--bound",
+                fix="Add `--objective rate`.",
+            )
+        for kind in self.emit:
+            if kind not in KINDS:
+                raise InputError(
+                    what=f"`{kind}` cannot be written.",
+                    where="--emit",
+                    fix=f"Name some of: {', '.join(KINDS)}.",
+                )
 
 
 class TuneOutcome(Struct, frozen=True, kw_only=True):

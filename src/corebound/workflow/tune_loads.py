@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
-from corebound.analysis.tuning_loads import LoadsResult, load_text, loads_result
+from corebound.analysis.tuning_loads import (
+    LoadsResult,
+    common_document,
+    load_text,
+    loads_result,
+)
 from corebound.analysis.tuning_text import names
 from corebound.errors import InputError
 from corebound.workflow.execute import Reporter, execute_run, hold_host
@@ -29,10 +36,16 @@ class LoadsOutcome(Struct, frozen=True, kw_only=True):
     outcomes: tuple[TuneOutcome, ...]
     loads: LoadsResult
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        outcomes = [outcome.document for outcome in self.outcomes]
+        return {"common": common_document(self.loads), "loads": outcomes}
+
 
 def tune_loads(
     request: TuneRequest,
-    each: tuple[str, ...],
+    each: Sequence[str],
     reporter: Reporter,
     *,
     unlocked: bool = False,
@@ -51,7 +64,7 @@ def tune_loads(
         InputError: The scenario does not vary one of these parameters.
         CoreboundError: The scenario or the host does not allow it.
     """
-    loads = _loads(load_one(request), each)
+    loads = _loads(load_one(request), tuple(dict.fromkeys(each)))
     begin_s = time.monotonic()
 
     def left_s(share: float) -> float | None:

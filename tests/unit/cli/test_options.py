@@ -6,6 +6,7 @@ import pytest
 
 from corebound.cli.options import budget_seconds, labels, seconds
 from corebound.errors import InputError
+from corebound.workflow.prepare import RunRequest
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_labels_are_names_and_values() -> None:
 @pytest.mark.parametrize("text", ["", "rack", "rack=", "=a7", "ra ck=a7", "rack=a\x1b7", "-r=1"])
 def test_anything_else_is_no_label(text: str) -> None:
     with pytest.raises(InputError, match="--label"):
-        labels([text])
+        RunRequest(files=(), labels=labels([text]))
 
 
 @pytest.mark.parametrize("text", ["0s", "0m", "0h", "0h0m0s"])

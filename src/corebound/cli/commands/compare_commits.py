@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -40,7 +39,6 @@ from corebound.cli.output.verdicts import (
     slowdown_bounds,
     slowdown_text,
 )
-from corebound.errors import InputError
 from corebound.records.jsonl import RECORDS
 from corebound.stats.comparison import Comparison
 from corebound.workflow import compare_commits as workflow
@@ -51,7 +49,6 @@ from corebound.workflow.prepare import RunRequest
 
 Format = Literal["text", "md", "json", "junit"]
 
-_DEFAULT_SCENARIOS = Path("scenarios")
 _HEADINGS = ("verdict", "cell", "base", "head", "head ÷ base (95 %)")
 
 
@@ -88,14 +85,8 @@ def compare_commits(
         corebound compare-commits threads=1 threads=2 hashing.yaml
         corebound compare-commits torch==2.12.0 torch==2.13.0
     """
-    if margin is not None and not 0 < margin < 1:
-        raise InputError(
-            what=f"`{margin:g}` is not between 0 and 1.",
-            where="--margin",
-            fix="Write 0.02 for 2 %.",
-        )
     request = RunRequest(
-        files=tuple(files or (_DEFAULT_SCENARIOS,)),
+        files=tuple(files or (projects.DEFAULT_SCENARIOS,)),
         profile=profile,
         only=tuple(only or ()),
         config=config,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +15,9 @@ from corebound.cli.options import Json, MaybeFiles
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
-from corebound.machine.doctor import tuning
-from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State, command
-from corebound.machine.doctor.tuning import Disk, SettingResult
-from corebound.machine.lock import host_lock
-from corebound.workflow.host_checks import LIVE, ExaminedHost, examine_host
+from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State
+from corebound.machine.doctor.tuning import SettingResult
+from corebound.workflow.host_checks import LIVE, ExaminedHost, examine_host, restore_host, tune_host
 
 _WIDTH = 80
 _LEAST_VALUE_WIDTH = 24
@@ -100,26 +97,16 @@ def _show(host: ExaminedHost, *, as_json: bool) -> None:
 
 
 def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
-    changes = [change for check in checks for change in check.changes]
-    if not changes:
+    if not any(check.changes for check in checks):
         _say("Nothing to change: no warning can be fixed by a setting.", as_json=as_json)
         _report((), as_json=as_json)
         return
-    fixable = [check for check in checks if check.changes]
     _say("Changing these settings, which disturb measurements:", as_json=as_json)
-    for check in fixable:
-        _say(f"  {check.host_check.check}: {check.host_check.value}", as_json=as_json)
-        _say(f"    {check.host_check.fix}", as_json=as_json)
-    if not tuning.writable(changes, root):
-        raise HostError(
-            what="no permission to change any of these settings.",
-            where="corebound doctor --tune",
-            fix="Run it as root, or run these commands as root yourself:\n"
-            + "\n".join(f"    {check.host_check.fix}" for check in fixable),
-        )
-    with ExitStack() as stack:
-        _lock_out_runs(stack, root)
-        results = tuning.tune(changes, root, Disk())
+    for check in checks:
+        if check.changes:
+            _say(f"  {check.host_check.check}: {check.host_check.value}", as_json=as_json)
+            _say(f"    {check.host_check.fix}", as_json=as_json)
+    results = tune_host(checks, root)
     _report(results, as_json=as_json)
     if all(result.fault is not None for result in results):
         raise typer.Exit(HostError.exit_code)
@@ -127,28 +114,12 @@ def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
 
 
 def _restore(root: Path, *, as_json: bool) -> None:
-    tuned = tuning.saved_settings(root)
-    if not tuned:
+    results, error = restore_host(root)
+    if not results:
         _say("Nothing to restore: --tune has changed no settings.", as_json=as_json)
-    with ExitStack() as stack:
-        if tuned:
-            _lock_out_runs(stack, root)
-        results = tuning.restore(root, Disk())
     _report(results, as_json=as_json)
-    failed = {result.path for result in results if result.fault is not None}
-    if failed:
-        raise HostError(
-            what=f"{len(failed)} of {len(results)} settings could not be restored.",
-            where=str(root / tuning.STATE),
-            fix="Run it again as root. Or run this as root, and then delete that file:\n    "
-            + command((change.path, change.prior) for change in tuned if change.path in failed),
-        )
-
-
-def _lock_out_runs(stack: ExitStack, root: Path) -> None:
-    """Lock out runs: a setting that changes between launches would look like a difference."""
-    if root == LIVE:
-        stack.enter_context(host_lock())
+    if error is not None:
+        raise error
 
 
 def _say(text: str, *, as_json: bool) -> None:

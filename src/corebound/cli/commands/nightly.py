@@ -16,7 +16,6 @@ from corebound.scenario.models import ProfileName
 from corebound.workflow import projects
 from corebound.workflow.nightly import (
     DEFAULT_PUBLIC_SITE,
-    DEFAULT_SCENARIOS,
     NIGHTS,
     NightlyRequest,
     run_nightly,
@@ -75,7 +74,7 @@ def nightly(
         corebound nightly --update --budget 2h --branch gh-pages --push origin
     """
     request = NightlyRequest(
-        files=tuple(files or (DEFAULT_SCENARIOS,)),
+        files=tuple(files or (projects.DEFAULT_SCENARIOS,)),
         profile=profile,
         budget_s=seconds(budget),
         wait_s=seconds(wait, option="--wait") if wait else 0.0,

@@ -52,12 +52,12 @@ from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
 from corebound.records.jsonl import RECORDS
-from corebound.workflow import prepare, projects
+from corebound.workflow import projects
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today, preflight
 from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import PreparedRun, RunRequest
+from corebound.workflow.prepare import PreparedRun, RunRequest, begin_run
 
 
 def run(
@@ -135,17 +135,14 @@ def run(
             wait_s=wait_s,
             validate=lambda: plan_suite(request, None) if request.files else None,
         )
-        if resume:
-            prepared = prepare.resume_run(request, records, reporter.notify, operators=operators)
-        else:
-            prepared = prepare.prepare_run(request, records, reporter.notify)
-        if prepared.note is not None:
-            reporter.notify(prepared.note)
-        if launches is not None:
-            prepared = replace(prepared, tasks=prepare.with_launches(prepared.tasks, launches))
-        if favour_doubtful:
-            tasks = prepare.prioritise_inconclusive(prepared.tasks, prepared.run, records)
-            prepared = replace(prepared, tasks=tasks)
+        prepared = begin_run(
+            request,
+            reporter.notify,
+            resume=resume,
+            operators=operators,
+            launches=launches,
+            favour_doubtful=favour_doubtful,
+        )
         for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
             reporter.notify(note)
         if not prepared.done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
 from rich.table import Table
@@ -15,7 +15,6 @@ from corebound import units
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_loads import (
     LoadsResult,
-    common_document,
     common_sentence,
     load_rows,
     load_text,
@@ -155,12 +154,15 @@ def tune(
     request = TuneRequest(
         run=run,
         objective=objective or "latency",
-        bound_ms=_bound_ms(bound, objective or "latency"),
+        bound_ms=None if bound is None else _bound_ms(bound),
         vary=tuple(vary or ()),
         max_candidates=max_candidates,
         budget_s=budget_seconds(budget),
         resume=resume,
-        emit=_kinds(emit),
+        # `TuneRequest` checks them.
+        emit=tuple(
+            dict.fromkeys(cast("ArtefactKind", kind) for kind in (emit or "").split(",") if kind)
+        ),
         out=out,
     )
     command = typed_command()
@@ -171,7 +173,7 @@ def tune(
     if each:
         _tune_loads(
             request,
-            tuple(dict.fromkeys(each)),
+            each,
             reporter,
             unlocked=unlocked,
             wait_s=wait_seconds(wait),
@@ -193,7 +195,7 @@ def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
 
 def _tune_loads(
     request: TuneRequest,
-    each: tuple[str, ...],
+    each: Sequence[str],
     reporter: TerminalReporter,
     *,
     unlocked: bool,
@@ -203,12 +205,7 @@ def _tune_loads(
     """Tune for each load, print what they say together and then each race, and exit."""
     tuned = tune_loads(request, each, reporter, unlocked=unlocked, wait_s=wait_s)
     if as_json:
-        print_json(
-            {
-                "common": common_document(tuned.loads),
-                "loads": [outcome.document for outcome in tuned.outcomes],
-            }
-        )
+        print_json(tuned.document)
     else:
         console = Console()
         print_loads(tuned.loads, console)
@@ -230,26 +227,12 @@ def print_loads(loads: LoadsResult, console: Console) -> None:
     print_table(table, console)
 
 
-def _bound_ms(bound: str | None, objective: Objective) -> float | None:
-    """The bound in milliseconds; None if the objective has none.
+def _bound_ms(bound: str) -> float:
+    """The bound in milliseconds.
 
     Raises:
-        InputError: It is no bound of the 99th percentile, is missing, or the objective has none.
+        InputError: It is no bound of the 99th percentile.
     """
-    if bound is None and objective == "rate":
-        raise InputError(
-            what="a rate needs a bound of the latency.",
-            where="--objective rate",
-            fix="Add one, such as `--bound p99=50ms`.",
-        )
-    if bound is None:
-        return None
-    if objective != "rate":
-        raise InputError(
-            what=f"the objective `{objective}` has no bound.",
-            where="--bound",
-            fix="Add `--objective rate`.",
-        )
     match = re.fullmatch(r"p99=(\d+(?:\.\d+)?)(ms|s)", bound)
     if match is None or float(match[1]) <= 0:
         raise InputError(
@@ -303,21 +286,6 @@ def print_verification(verified: VerifyResult, console: Console) -> None:
     if now.confirmed:
         print_table(_finalists_table(now), console)
     console.print(Text(f"Records: {verified.records}"), soft_wrap=True)
-
-
-def _kinds(emit: str | None) -> tuple[ArtefactKind, ...]:
-    by_name: dict[str, ArtefactKind] = {kind: kind for kind in KINDS}
-    kinds = []
-    for name in (emit or "").split(","):
-        if name and name not in by_name:
-            raise InputError(
-                what=f"`{name}` cannot be written.",
-                where="--emit",
-                fix=f"Name some of: {', '.join(KINDS)}.",
-            )
-        if name:
-            kinds.append(by_name[name])
-    return tuple(dict.fromkeys(kinds))
 
 
 def _proof_text(proof: Proof) -> str:

@@ -1,0 +1,192 @@
+"""Python takes what the commands take, with the same defaults and limits."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corebound
+from corebound.cli.options import seconds
+
+from .test_commands import COMMANDS, WITHOUT, function_of
+
+# Only these differ. First the options that have another name in Python, of every command or of one;
+# a function's own name if it does what the option asks for, and None if there is no counterpart.
+NAMES: Mapping[str, str | None] = {
+    # Numbers with a unit.
+    "budget": "budget_s",
+    "wait": "wait_s",
+    "bound": "bound_ms",
+    # About the terminal: every result has `document`, shows itself, and is complete; progress is
+    # shown only if `notify` is passed.
+    "json": None,
+    "quiet": None,
+    "format": None,
+    "all": None,
+    # Several functions instead of one command.
+    "tune verify": "verify_tuning",
+    "doctor tune": "tune_host",
+    "doctor restore": "restore_host",
+    "regressions accept": "Results.decide",
+    "regressions fixed": "Results.decide",
+    "regressions reopen": "Results.decide",
+    "compare by": "Results.hosts",
+    # Methods of the results of `load`.
+    "list records": "load",
+    "show records": "load",
+    "log records": "load",
+    "compare records": "load",
+    "regressions records": "load",
+    "show name": "Results.filter",
+    "log name": "Results.filter",
+    "compare names": "Results.filter",  # two positional arguments
+    # Words that Python reserves, or that say more there.
+    "bisect scenario": "file",
+    "environment make for": "files",
+    "export format_": "file_format",
+    "fleet collect from": "copied",
+    "import profile paths": "files",
+    "publish repo": "repository",
+    "round": "round_name",
+    "init github": "integrations",
+    "init gitlab": "integrations",
+    "init makefile": "integrations",
+    "init none": "integrations",
+    # The standard library does it: `webbrowser`, `http.server`.
+    "report open": None,
+    "report serve": None,
+    "report port": None,
+}
+# The functions of a command besides that of its name.
+MORE = {
+    "tune": ("verify_tuning",),
+    "doctor": ("tune_host", "restore_host"),
+    "regressions": ("Results.decide",),
+}
+# What only Python has, and the commands do otherwise.
+ONLY_PYTHON = {
+    "notify": "the terminal shows progress by itself",
+    "tune file": "one race needs one file, and `files` of `--verify` has several",
+    "compare before": "the two names",
+    "compare after": "the two names",
+    "regressions state": "three options",
+    "regressions change": "the value of these options",
+    "fleet hosts forget round_name": "of every method of a fleet, and not used by this one",
+    "import tool": "each tool is a command",
+}
+# The options whose defaults differ, and why.
+DEFAULTS = {
+    "wait": "a script waits a minute; on a terminal, the user can wait or not",
+    "tune objective": "without --verify, none is the latency",
+    "nightly to": "the same: without a branch, both publish to reports/public",
+    "init integrations": "flags of which none is chosen",
+}
+
+
+def options(command: str) -> dict[str, Any]:
+    """The options and arguments of a command, by the name that the user types."""
+    params = (one for one in COMMANDS[command].params if "--help" not in one.opts)
+    return {max(one.opts, key=len).removeprefix("--").replace("-", "_"): one for one in params}
+
+
+def name_of(command: str, option: str) -> str | None:
+    """The name in Python of an option."""
+    return NAMES.get(f"{command} {option}", NAMES.get(option, option))
+
+
+def functions(command: str) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
+    """Each function of a command, and its parameters by name; those of its class, too."""
+    for name in (function_of(command), *MORE.get(command, ())):
+        function = attrgetter(name)(corebound)
+        found = dict(inspect.signature(function).parameters) if callable(function) else {}
+        if name.startswith("Fleet."):
+            found = {**inspect.signature(corebound.Fleet).parameters, **found}
+        yield name, {key: value for key, value in found.items() if key != "self"}
+
+
+def plain(value: object) -> object:
+    """A default in one form: none, the text of a path, a number of seconds."""
+    if isinstance(value, Path):
+        return str(value)
+    return None if value in ((), [], "", inspect.Parameter.empty) else value
+
+
+def limits_of(function: str, name: str) -> tuple[object, object]:
+    """The least and the greatest value that the annotation of a parameter allows."""
+    unwrapped = inspect.unwrap(attrgetter(function)(corebound))
+    hint = typing.get_type_hints(unwrapped, include_extras=True)[name]
+    limits = {
+        key: getattr(one, key)
+        for part in (hint, *typing.get_args(hint))
+        for field in getattr(part, "__metadata__", ())
+        for one in field.metadata
+        for key in ("ge", "le")
+        if hasattr(one, key)
+    }
+    return limits.get("ge"), limits.get("le")
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - WITHOUT.keys()))
+def test_python_has_each_option_with_its_default_and_limits(command: str) -> None:
+    differences = []
+    for option, typed in options(command).items():
+        name = name_of(command, option)
+        if name is None:
+            continue
+        found = [(each, having[name]) for each, having in functions(command) if name in having]
+        # A function of its own has a name that is listed here.
+        if not found and (name == option or not has(name)):
+            differences.append(f"no {name}")
+        for function, parameter in found:
+            default = plain(typed.default)
+            if option == "budget" and default is not None:
+                default = seconds(str(default))
+            differs = plain(parameter.default) != default
+            if differs and not {option, f"{command} {option}", f"{command} {name}"} & {*DEFAULTS}:
+                differences.append(f"{function}({name}={parameter.default}), not {default}")
+            limits = getattr(typed, "min", None), getattr(typed, "max", None)
+            if limits != (None, None) and limits_of(function, name) != limits:
+                differences.append(f"{function}({name}=…) has other limits than {limits}")
+
+    assert not differences
+
+
+def has(name: str) -> bool:
+    """Whether the API has a function or a method of this name."""
+    try:
+        attrgetter(name)(corebound)
+    except AttributeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - WITHOUT.keys()))
+def test_the_command_has_each_argument(command: str) -> None:
+    # Of the commands with one function, some have less to say than others.
+    same = [other for other in COMMANDS if function_of(other) == function_of(command)]
+    known = {name_of(other, option) for other in same for option in options(other)}
+    group = command.partition(" ")[0]
+
+    lacking = {
+        f"{name}({one}=…)"
+        for name, parameters in functions(command)
+        for one in parameters.keys() - known
+        if not {one, f"{command} {one}", f"{group} {one}"} & ONLY_PYTHON.keys()
+    }
+
+    assert not lacking
+
+
+def test_only_what_exists_is_an_exception() -> None:
+    typed = {name for command in COMMANDS for name in options(command)}
+    typed |= {f"{command} {name}" for command in COMMANDS for name in options(command)}
+
+    assert NAMES.keys() <= typed
+    assert DEFAULTS.keys() <= typed | {"init integrations"}
+    assert MORE.keys() <= COMMANDS.keys()
