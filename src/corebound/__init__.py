@@ -48,7 +48,8 @@ _NAMES = {
 }
 _API = {name: f"corebound.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_API, "__version__"]  # noqa: PLE0604  # the names are strings
+__all__ = list(_API)
+__all__ += ["__version__"]
 
 
 def __getattr__(name: str) -> object:

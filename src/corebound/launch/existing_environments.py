@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -56,8 +57,12 @@ def reason_missing(name: str, suite: Path) -> CannotRun:
 
 
 def _path(given: str, suite: Path) -> Path:
-    # Unlike `Path.expanduser`, this leaves the home of an unknown user as it is. No name has a NUL.
-    return suite / os.path.expanduser(given.replace("\0", ""))  # noqa: PTH111
+    # No name has a NUL.
+    path = Path(given.replace("\0", ""))
+    # The home of an unknown user stays as it is.
+    with contextlib.suppress(RuntimeError):
+        path = path.expanduser()
+    return suite / path
 
 
 def _python_in(path: Path) -> Path | None:

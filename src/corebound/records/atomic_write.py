@@ -99,15 +99,11 @@ def opened(file: Path) -> BufferedReader:
     Raises:
         OSError: The file cannot be read, or is not a regular file.
     """
-    stream = open(file, "rb", opener=_at_once)  # noqa: SIM115
-    if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        return stream
-    stream.close()
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
     raise OSError(errno.EINVAL, "it is not a regular file", str(file))
-
-
-def _at_once(file: str, flags: int) -> int:
-    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def read(file: Path) -> bytes:

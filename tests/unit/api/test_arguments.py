@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,9 @@ def test_every_function_checks_each_of_its_arguments(name: str) -> None:
 
 
 def test_a_fleet_checks_its_arguments_too(tmp_path: Path) -> None:
+    wrong: Any = 3
+
     with pytest.raises(InputError, match="Fleet"):
-        corebound.Fleet(3)  # type: ignore[arg-type]
+        corebound.Fleet(wrong)
     with pytest.raises(InputError, match="host"):
-        corebound.Fleet(tmp_path / "fleet.yaml").forget_host(3)  # type: ignore[arg-type]
+        corebound.Fleet(tmp_path / "fleet.yaml").forget_host(wrong)

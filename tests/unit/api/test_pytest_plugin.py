@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corebound.api.pytest_plugin import SpeedCheck
+from corebound.api.speed_check import SpeedCheck
 from corebound.errors import InputError
 
 
