@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 
 from corebound.api.arguments import path_or_none
-from corebound.errors import InputError
 from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
@@ -47,12 +46,6 @@ def import_results(
     Raises:
         InputError: The tool is unknown, no file can be read, or the commit or the date is invalid.
     """
-    if tool not in result_files.READERS:
-        raise InputError(
-            what=f"corebound imports no files of `{tool}`.",
-            where="corebound.import_results",
-            fix=f"It imports those of {', '.join(result_files.READERS)}.",
-        )
     return result_files.import_results(
         tool,
         [Path(file) for file in files],
