@@ -23,16 +23,15 @@ from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.runner import Job, Observer
 from corebound.scenario.models import ProfileName
-from corebound.workflow.execute import RunResult, execute_run, hold_host
-from corebound.workflow.host_checks import preflight
+from corebound.workflow.execute import RunResult
 from corebound.workflow.measure_functions import (
     FunctionRequest,
     describe_function,
     measure_functions,
 )
-from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import RunRequest, begin_run
+from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import CONFIG
+from corebound.workflow.run import run_suite
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -179,25 +178,17 @@ def run(
         records=Path(records),
         labels=label or {},
     )
-    reporter = CallReporter(notify)
-    with contextlib.ExitStack() as stack:
-        hold_host(
-            stack,
-            reporter.notify,
-            unlocked=unlocked,
-            wait_s=wait_s,
-            validate=lambda: plan_suite(request, None) if files else None,
-        )
-        prepared = begin_run(
-            request,
-            reporter.notify,
-            resume=resume,
-            operators=operators,
-            launches=launches,
-            favour_doubtful=favour_doubtful,
-        )
-        prepared = preflight(prepared, reporter)
-        result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
+    result = run_suite(
+        request,
+        CallReporter(notify),
+        budget_s=budget_s,
+        resume=resume,
+        operators=operators,
+        launches=launches,
+        favour_doubtful=favour_doubtful,
+        unlocked=unlocked,
+        wait_s=wait_s,
+    )
     return _results_of(result)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -53,11 +52,11 @@ from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import projects
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Reporter, RunResult
 from corebound.workflow.forecast import forecast_tasks
-from corebound.workflow.host_checks import new_today, preflight
-from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import PreparedRun, RunRequest, begin_run
+from corebound.workflow.host_checks import new_today
+from corebound.workflow.prepare import PreparedRun, RunRequest
+from corebound.workflow.run import run_suite
 
 
 def run(
@@ -127,28 +126,18 @@ def run(
     reporter = TerminalReporter(
         Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
     )
-    with ExitStack() as stack:
-        hold_host(
-            stack,
-            reporter.notify,
-            unlocked=unlocked,
-            wait_s=wait_s,
-            validate=lambda: plan_suite(request, None) if request.files else None,
-        )
-        prepared = begin_run(
-            request,
-            reporter.notify,
-            resume=resume,
-            operators=operators,
-            launches=launches,
-            favour_doubtful=favour_doubtful,
-        )
-        for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
-            reporter.notify(note)
-        if not prepared.done:
-            prepared = _announce(prepared, records, budget_s, reporter)
-        prepared = preflight(prepared, reporter)
-        result = execute_run(prepared, budget_s, reporter, stack, operators=operators)
+    result = run_suite(
+        request,
+        reporter,
+        budget_s=budget_s,
+        resume=resume,
+        operators=operators,
+        launches=launches,
+        favour_doubtful=favour_doubtful,
+        unlocked=unlocked,
+        wait_s=wait_s,
+        announce=lambda prepared: _announce(prepared, records, budget_s, reporter),
+    )
     if as_json:
         print_json(result.document)
     else:
@@ -160,6 +149,10 @@ def _announce(
     prepared: PreparedRun, records: Path, budget_s: float | None, reporter: Reporter
 ) -> PreparedRun:
     """Print what a new run takes and which variables it does not pass on; keep the forecasts."""
+    for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
+        reporter.notify(note)
+    if prepared.done:
+        return prepared
     forecasts = forecast_tasks(prepared.tasks, prepared.run.host.id, records, budget_s)
     for line in forecast_lines(forecasts, budget_s=budget_s):
         reporter.notify(line)
