@@ -6,6 +6,7 @@ Each test outside `tests/unit` gets a marker named after its folder, and the tim
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from hypothesis import settings
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("COREBOUND_HYPOTHESIS", "gate"))
+
+# A shell that starts the tests in the background has all their processes ignore interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 # Builds, boots and real launches, many times slower on a busy host.
