@@ -163,7 +163,7 @@ Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance. Without this factor up to 8 % of A/A pairs gave a false alarm; with it, at most 5 %.
-# Found by simulation; docs/explanation/statistics.md has the numbers.
+# Found by simulation; docs/explanation/statistics/comparisons.md has the numbers.
 PRICE_OF_STOPPING = 1.1
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.

@@ -28,7 +28,8 @@ LEAST_LOST_CPUS = 0.1
 # The same loss, spread over many CPUs, is their normal state: each loses up to 1 % to the kernel's
 # own threads and to other guests, in every launch alike. Other programs or guests have to take
 # this share of the time for which the CPUs are not idle. For up to four busy CPUs, that is less
-# than a tenth of a CPU (docs/explanation/statistics.md; `benchmarks.simulation disturbances`).
+# than a tenth of a CPU (docs/explanation/statistics/launches.md; `benchmarks.simulation
+# disturbances`).
 LEAST_LOST_SHARE = 0.025
 
 # Idle time and steal are reported in ticks of 10 ms, so the difference of two readings is off by

@@ -238,7 +238,7 @@ ONE_OF = 5
 # Trimming is used only if it shrinks the interval below this share. The mean of all values is
 # better if none is an outlier, and if the values fall into two equal groups. Choosing after seeing
 # the data has a cost, which grows with how often it happens. Among shares from 0.4 to 0.7 this one
-# has the best coverage with six values; docs/explanation/statistics.md has the numbers.
+# has the best coverage with six values; docs/explanation/statistics/comparisons.md has the numbers.
 WORTH = 0.4
 
 Array = NDArray[np.float64]

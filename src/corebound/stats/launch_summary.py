@@ -60,7 +60,7 @@ def p99_ns(wall_ns: Sequence[float]) -> float | None:
     For a hundred samples it lies halfway between the two longest.
 
     Source: Hazen (1914), the fifth of Hyndman & Fan, "Sample quantiles in statistical
-    packages" (1996); chosen by simulation, see docs/explanation/statistics.md.
+    packages" (1996); chosen by simulation, see docs/explanation/statistics/launches.md.
     """
     if len(wall_ns) < LEAST_FOR_P99:
         return None

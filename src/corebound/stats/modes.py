@@ -27,7 +27,7 @@ LEAST_BLOCKS = 8
 # The blocks of two different modes, at least. With two, single outliers on either side do.
 _LEAST_MIXED = 3
 # How many standard deviations within a mode lie between the modes. Less than 1 % of samples of one
-# mode reach it; docs/explanation/statistics.md has the numbers.
+# mode reach it; docs/explanation/statistics/modes.md has the numbers.
 _LEAST_SEPARATION = 14.0
 # Modes that are closer do not matter to anybody.
 _LEAST_STEP = math.log(1.02)

@@ -62,7 +62,7 @@ def benjamini_hochberg(
     & Yekutieli, "The control of the false discovery rate in multiple testing under dependency",
     Annals of Statistics 29(4), 2001, theorem 1.2). Two-sided comparisons with one baseline are
     not known to have this property; for them, simulations stay within 5 %
-    (docs/explanation/statistics.md). Their correction for any dependency,
+    (docs/explanation/statistics/comparisons.md). Their correction for any dependency,
     alpha / (1 + 1/2 + ... + 1/m), is not applied.
 
     >>> benjamini_hochberg([0.01, 0.04, None, 0.03])

@@ -27,7 +27,7 @@ _LEAST_GAP = math.log(1.05)
 _MOST_SPREAD = 1 / 3
 # That the means agree, and that slow blocks vary more, is seen in the same values, which makes the
 # error too small: without this factor, intervals hold the truth in 92 to 95 %. Found by simulation;
-# docs/explanation/statistics.md has the numbers.
+# docs/explanation/statistics/modes.md has the numbers.
 PRICE_OF_REGIMES = 1.1
 
 
@@ -126,7 +126,7 @@ def _differ_in_spread(
     """Whether ratios vary more in slow blocks, and as they do if the host is what is slow.
 
     A significant difference is not asked for: it would select samples whose fast blocks agree by
-    chance. docs/explanation/statistics.md has the numbers.
+    chance. docs/explanation/statistics/modes.md has the numbers.
     """
     spread_fast, spread_slow = (
         one.error * math.sqrt(count) for one, count in ((fast, count_fast), (slow, count_slow))

@@ -396,7 +396,7 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
 
     Calibrated by simulation (`python -m benchmarks.simulation scores`): in series without a change
     it is at most 5 % at a place in 3 to 8 % of them, and at most 0.1 % in 0.05 to 0.7 %.
-    docs/explanation/statistics.md has the numbers.
+    docs/explanation/statistics/change-points.md has the numbers.
     """
     gain = sides.likelihood / inflation(sides.nights, rho)
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=own_error)

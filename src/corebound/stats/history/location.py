@@ -15,7 +15,8 @@ from corebound.stats.intervals import Array
 _ANYTHING = 0.02
 # A cut whose log likelihood is lower than the best by this much is ruled out. This is half
 # the 95 % point of chi squared with one degree of freedom, plus as much again because cuts
-# are not a continuous parameter. docs/explanation/statistics.md says how often the range is right.
+# are not a continuous parameter. docs/explanation/statistics/change-points.md says how
+# often the range is right.
 _RULED_OUT = 3.0
 # Multiples of the initial shift that are tried: if points fall into two groups, the initial
 # shift may be far off.

@@ -50,7 +50,7 @@ def compare_points(
     the share of them that are as large. Neither is conformal prediction, which would require the
     two points to be exchangeable with the others and excluded from the levels. They are included,
     and pairs of points share points. That the error rate is as stated is measured, not proven:
-    docs/explanation/statistics.md has the numbers.
+    docs/explanation/statistics/change-points.md has the numbers.
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")

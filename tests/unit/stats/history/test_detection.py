@@ -470,7 +470,7 @@ def test_nearly_all_steps_of_5_percent_are_found_with_few_false_alarms(kind: str
         logs[50:] += math.log(1.05)
         found += any(abs(at - 50) <= 3 for _, at, _ in _places(logs))
 
-    # At the rates of docs/explanation/statistics.md, 12 of 15 and 2 alarms are far in the tails.
+    # docs/explanation/statistics/change-points.md: 12 of 15 and 2 alarms are far in the tails.
     assert found >= 12
     assert alarms <= 2
 

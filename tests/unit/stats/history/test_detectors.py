@@ -205,7 +205,7 @@ def test_with_clear_levels_the_middle_is_the_likeliest_location() -> None:
 
 
 def test_a_score_at_one_location_is_low_by_chance_as_often_as_it_states() -> None:
-    # docs/explanation/statistics.md: at most 5 % in 5.2 % of 2,000 series of independent nights.
+    # docs/explanation/statistics/change-points.md: at most 5 % in 5.2 % of 2,000 series.
     rng = np.random.default_rng(4)
     nights = (rng.normal(0, 0.01, 100) for _ in range(300))
     low = sum(
