@@ -76,16 +76,24 @@ def commands() -> list[tuple[str, str]]:
     ]
 
 
-def test_the_index_leads_to_every_page() -> None:
-    index = (DOCS / "index.md").read_text("utf-8")
-    reachable = {f"{line.strip()}.md" for line in index.split("\n")}
-    pages = {
-        str(page.relative_to(DOCS))
-        for page in PAGES
-        if DOCS in page.parents and page.parent != DOCS / "adr"
-    }
+def toctree(page: Path) -> list[Path]:
+    """The pages that a page's tables of contents list."""
+    trees = re.findall(
+        r"^```\{toctree\}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    names = [line for tree in trees for line in tree.split("\n") if line and line[0] != ":"]
+    return [page.parent / f"{name}.md" for name in names]
 
-    assert pages - {"index.md"} <= reachable
+
+def test_the_index_leads_to_every_page() -> None:
+    reachable = {DOCS / "index.md"}
+    new = reachable
+    while new:
+        new = {listed for page in new for listed in toctree(page)} - reachable
+        reachable |= new
+    pages = {page for page in PAGES if DOCS in page.parents and page.parent != DOCS / "adr"}
+
+    assert pages <= reachable
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)
