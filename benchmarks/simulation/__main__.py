@@ -15,13 +15,13 @@ from benchmarks.simulation import (
     few,
     fleets,
     histories,
+    host_speeds,
     hosts,
     modes,
     nights,
     percentiles,
     rates,
     recorded,
-    regimes,
     runs,
     stopping,
     suites,
@@ -49,7 +49,7 @@ def main() -> None:
         "scores": _scores,
         "runs": _runs,
         "modes": _modes,
-        "regimes": _regimes,
+        "host-speeds": _host_speeds,
         "tune": _tune,
         "hosts": _hosts,
         "fleets": _fleets,
@@ -85,8 +85,8 @@ def _coverage(options: argparse.Namespace) -> None:
     coverage.ratios(np.random.default_rng(options.seed), options.trials)
 
 
-def _regimes(options: argparse.Namespace) -> None:
-    regimes.weighted(np.random.default_rng(options.seed), options.trials)
+def _host_speeds(options: argparse.Namespace) -> None:
+    host_speeds.weighted(np.random.default_rng(options.seed), options.trials)
 
 
 def _hosts(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from benchmarks.simulation.few import host_regimes
+from benchmarks.simulation.few import host_levels
 from corebound.stats.intervals import CONFIDENCE
 
 SPREAD = 0.02
@@ -52,7 +52,7 @@ def allocated(rng: np.random.Generator, trials: int) -> None:
 
 def _logs(rng: np.random.Generator, shape: tuple[int, int, int], length: float | None) -> Array:
     own: Array = rng.normal(0, SPREAD, shape)
-    return own if length is None else own + host_regimes(rng, shape, length=length)
+    return own if length is None else own + host_levels(rng, shape, length=length)
 
 
 def _paired_reach(logs: Array) -> float:

@@ -70,12 +70,12 @@ def _drift(rng: np.random.Generator, trials: int, blocks: int) -> Array:
     return _normal(rng, trials, blocks) / 2 + walk
 
 
-def _regimes(rng: np.random.Generator, trials: int, blocks: int) -> Array:
-    levels = host_regimes(rng, (trials, blocks, CELLS + 1), length=3)
+def _host_speeds(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    levels = host_levels(rng, (trials, blocks, CELLS + 1), length=3)
     return _normal(rng, trials, blocks) / 2 + levels
 
 
-def host_regimes(rng: np.random.Generator, shape: tuple[int, int, int], *, length: float) -> Array:
+def host_levels(rng: np.random.Generator, shape: tuple[int, int, int], *, length: float) -> Array:
     """Levels of a host that is 15 % faster or slower than usual for some blocks in the mean.
 
     Args:
@@ -111,7 +111,7 @@ NOISES = (
     Noise("the first cell 3 times noisier", _noisier(3)),
     Noise("the first cell 10 times noisier", _noisier(10)),
     Noise("the session drifts", _drift),
-    Noise("the host changes by 15 %", _regimes),
+    Noise("the host changes by 15 %", _host_speeds),
 )
 
 

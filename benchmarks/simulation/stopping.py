@@ -20,7 +20,7 @@ from benchmarks.simulation.verdicts import (
     summary_of,
 )
 from corebound.scenario.models import Launches
-from corebound.stats.sample_size import unfinished
+from corebound.stats.stopping import unfinished
 
 # Of a forecast: pairs differ by so much, and no forecast beyond so many is followed.
 PAIR_SPREADS = (0.02, 0.04)

@@ -14,7 +14,7 @@ import optuna
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from benchmarks.simulation.few import host_regimes
+from benchmarks.simulation.few import host_levels
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, TYPICAL_NS, summary_of
 from corebound.analysis.tuning import MOST_FRESH
@@ -79,7 +79,7 @@ def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def _correlated(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """The host changes by 15 % every few launches, so that neighbours are alike."""
-    levels: Array = host_regimes(rng, (1, *shape), length=3)[0]
+    levels: Array = host_levels(rng, (1, *shape), length=3)[0]
     return rng.normal(0, 0.01, shape) + levels
 
 

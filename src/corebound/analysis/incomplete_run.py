@@ -13,7 +13,7 @@ from corebound.records.run_record import Run
 from corebound.scenario.cell import Cell
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import CellSummary, combine_launches
-from corebound.stats.sample_size import is_given_up
+from corebound.stats.stopping import is_given_up
 
 # Records store the start of a launch rounded to a second.
 _ROUNDED_S = 1.0

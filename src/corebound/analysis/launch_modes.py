@@ -1,4 +1,4 @@
-"""Launches of two modes and hosts of two speeds, in words, and what goes with a mode."""
+"""Launches of two modes in words, and what goes with a mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from corebound.analysis.launch_metrics import peak_rss_bytes, threads
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
-from corebound.analysis.wording import count, full_name
+from corebound.analysis.wording import full_name
 from corebound.records.launch_record import Launch
 from corebound.stats.comparison import Comparison, ModeComparison
 from corebound.stats.distributions import fisher_p_value
@@ -76,23 +76,6 @@ def mode_text(comparison: Comparison | None) -> str:
         f"In the same mode {_difference(modes.speedup_ratio, modes.interval)};"
         f" over both modes {_difference(by_mode.expected_ratio, by_mode.expected_interval)}."
         f" {_shares_text(by_mode)}"
-    )
-
-
-def regime_note(result: ScenarioResult) -> str:
-    """That the host had two speeds, so that blocks do not count alike; empty if it had one."""
-    found = [
-        (pair.comparison.regimes, pair.comparison.pairs)
-        for pair in result.ranked
-        if pair.comparison and pair.comparison.regimes
-    ]
-    if not found:
-        return ""
-    regimes, blocks = max(found, key=lambda one: len(one[0].slow_blocks))
-    return (
-        f"In {len(regimes.slow_blocks)} of {blocks} blocks the host was"
-        f" {ratio(regimes.slow_ratio)} slower. Ratios vary more there, so these blocks count less"
-        f" in {count(len(found), 'comparison')}."
     )
 
 

@@ -120,7 +120,7 @@ _COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
     "launches_needed": lambda comparison: comparison.launches_needed,
     "modes": lambda comparison: _modes_document(comparison.by_mode),
     "slow_blocks": lambda comparison: (
-        comparison.regimes.slow_blocks if comparison.regimes else None
+        comparison.host_speeds.slow_blocks if comparison.host_speeds else None
     ),
 }
 

@@ -21,6 +21,7 @@ from corebound.exchange.asv.series import (
 )
 from corebound.exchange.measures import measure_of
 from corebound.records import cache, history_files
+from corebound.records.cache import CacheFile
 from corebound.records.codec import UnreadableError
 from corebound.records.history import (
     HistoryPoints,
@@ -266,7 +267,7 @@ def keep(
         history = merge(*separated, removed=removed)
         history_files.keep(project, history, records)
     counts = _count(history)
-    cache.keep(counts, records, _counts_name(file), version=_version(file))
+    _counts_file(file, records).keep(counts)
     summary = _summary(file, counts, added=counts.points - before)
     return replace(summary, unit_changes=tuple(unit_changes))
 
@@ -274,18 +275,14 @@ def keep(
 def _known_counts(file: Path, records: Path) -> HistoryCounts | None:
     """The counts of a history that was read before and is unchanged."""
     try:
-        version = _version(file)
+        return _counts_file(file, records).load()
     except OSError:
         return None
-    return cache.load(HistoryCounts, records, _counts_name(file), version=version)
 
 
-def _counts_name(file: Path) -> str:
-    return f"counts-{file.stem}"
-
-
-def _version(file: Path) -> str:
-    return f"{cache.code('exchange', 'records')} {cache.file_digest(file)}"
+def _counts_file(file: Path, records: Path) -> CacheFile[HistoryCounts]:
+    version = f"{cache.code('exchange', 'records')} {cache.file_digest(file)}"
+    return CacheFile(HistoryCounts, records, f"counts-{file.stem}", version=version)
 
 
 def _summary(file: Path, counts: HistoryCounts, *, added: int) -> ImportSummary:

@@ -1,7 +1,7 @@
-"""Cache computed results beside their inputs; safe to delete, and used only if the hashes match.
+"""Cache computed values beside the records; safe to delete, and used only if the hashes match.
 
-A cache file starts with the hash of its contents. The contents start with the hash of the code
-that made them.
+A cache file starts with the hash of its contents. The contents start with the version: a hash of
+the code that made them, and of those inputs that the value does not name itself.
 """
 
 from __future__ import annotations
@@ -56,20 +56,53 @@ def code(*parts: str | Path) -> str:
     return digest(*(file.read_bytes() for file in files))
 
 
-def load(kind: type[T], folder: Path, name: str, *, version: str) -> T | None:
-    """The cached value of this name and version; None if there is no valid one."""
-    try:
-        data = atomic_write.read(folder / "cache" / name)
-        return _decode(kind, data, version)
-    except (OSError, msgspec.DecodeError):
-        return None
+class CacheFile(Generic[T]):
+    """A value that a command computed from records, for the next command.
 
+    It is a file in the folder `cache` of the records. A file that is damaged or of another version
+    is ignored, and one that cannot be written is computed again. Processes replace it as a whole.
+    """
 
-def keep(value: Any, folder: Path, name: str, *, version: str) -> None:
-    """Cache a value under a name; if it cannot be written, it is computed again."""
-    # MessagePack has no integers of more than 64 bits, but a scenario may.
-    with contextlib.suppress(OSError, OverflowError):
-        atomic_write.put(folder / "cache" / name, _encode(value, version))
+    def __init__(self, kind: type[T], records: Path, name: str, *, version: str) -> None:
+        """Name the file; `version` is a hash of everything else that determines the value."""
+        self._kind = kind
+        self._file = records / "cache" / name
+        self._version = version
+
+    def load(self) -> T | None:
+        """The value; None if there is no valid one."""
+        try:
+            stored = _stored(memoryview(atomic_write.read(self._file)), self._version)
+            return None if stored is None else _decode(stored, self._kind)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def keep(self, value: T) -> None:
+        """Replace the value."""
+        # MessagePack has no integers of more than 64 bits, but a scenario may.
+        with contextlib.suppress(OSError, OverflowError):
+            atomic_write.put(self._file, _encode(value, self._version))
+
+    def pin(self) -> Pinned[T] | None:
+        """The value as it is now, which is read on use; None if there is no valid one."""
+        try:
+            with atomic_write.opened(self._file) as stream:
+                data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            is_valid = _stored(memoryview(data), self._version) is not None
+        except (OSError, ValueError, msgspec.DecodeError):  # an empty file has no map
+            return None
+        return Pinned(self._kind, data) if is_valid else None
+
+    def keep_pinned(self, value: T) -> Pinned[T]:
+        """Replace the value and pin it; what cannot be written stays in memory, encoded."""
+        kept = _encode(value, self._version)
+        with contextlib.suppress(OSError):
+            atomic_write.put(self._file, kept)
+        pinned = self.pin()
+        # Another process may have replaced the file already.
+        if pinned is not None and pinned.digest == kept[:_DIGEST_BYTES]:
+            return pinned
+        return Pinned(self._kind, kept)
 
 
 class Pinned(Generic[T]):
@@ -93,35 +126,11 @@ class Pinned(Generic[T]):
         _, stored = msgspec.msgpack.decode(
             memoryview(self._data)[_DIGEST_BYTES:], type=tuple[str, msgspec.Raw]
         )
-        value = msgspec.msgpack.decode(stored, type=self._kind, dec_hook=codec.decode_points)
-        self._release()
-        return value
-
-    def _release(self) -> None:
+        value = _decode(stored, self._kind)
         # The pages of a thousand mapped files would count as memory of this process.
         if isinstance(self._data, mmap.mmap):
             self._data.madvise(mmap.MADV_DONTNEED)
-
-
-def pin(kind: type[T], folder: Path, name: str, *, version: str) -> Pinned[T] | None:
-    """The cached value of this name and version, read on use; None if there is no valid one."""
-    try:
-        with atomic_write.opened(folder / "cache" / name) as stream:
-            data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        is_valid = _stored(memoryview(data), version) is not None
-    except (OSError, ValueError, msgspec.DecodeError):  # an empty file has no map
-        return None
-    return Pinned(kind, data) if is_valid else None
-
-
-def keep_pinned(value: T, folder: Path, name: str, *, version: str) -> Pinned[T]:
-    """Cache a value and pin it; if it cannot be written, its encoded form stays in memory."""
-    kept = _encode(value, version)
-    with contextlib.suppress(OSError):
-        atomic_write.put(folder / "cache" / name, kept)
-    pinned = pin(type(value), folder, name, version=version)
-    # Another process may have replaced the file already.
-    return pinned if pinned and pinned.digest == kept[:_DIGEST_BYTES] else Pinned(type(value), kept)
+        return value
 
 
 def _encode(value: Any, version: str) -> bytes:
@@ -129,10 +138,7 @@ def _encode(value: Any, version: str) -> bytes:
     return bytes.fromhex(digest(body)) + body
 
 
-def _decode(kind: type[T], data: bytes, version: str) -> T | None:
-    stored = _stored(memoryview(data), version)
-    if stored is None:
-        return None
+def _decode(stored: msgspec.Raw, kind: type[T]) -> T:
     return msgspec.msgpack.decode(stored, type=kind, dec_hook=codec.decode_points)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corebound.errors import Fault
-from corebound.records import atomic_write, cache, codec, documents, validate
+from corebound.records import atomic_write, codec, documents, validate
 from corebound.records.codec import check_schema
 from corebound.records.history import SERIES_SCHEMA, EnvironmentKey, HistoryPoints, Moment, Series
 from corebound.records.run_record import Commit
@@ -301,15 +300,6 @@ def keep(project: str, series: Sequence[Series], records: Path) -> Path:
         InputError: The file cannot be written.
     """
     return documents.keep(encode(series), file_of(project, records), what="the history")
-
-
-def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
-    """For each project with a stored history, a hash of its file."""
-    digests = {}
-    for project in projects:
-        with contextlib.suppress(OSError):
-            digests[project] = cache.file_digest(file_of(project, records))
-    return digests
 
 
 def read(file: Path) -> tuple[Series, ...]:

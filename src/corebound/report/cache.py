@@ -14,6 +14,7 @@ from jinja2.bccache import Bucket
 from msgspec.structs import replace
 
 from corebound.records import atomic_write, cache, codec
+from corebound.records.cache import CacheFile
 from corebound.records.history import HistoryPoints, Series
 
 _NO_POINTS = HistoryPoints.of(())
@@ -34,13 +35,15 @@ class PageCache:
     def __init__(self, out: Path, records: Path | None, templates: Path) -> None:
         """Open the cache for a site folder; without a folder of records nothing is cached."""
         self._out = out
-        self._records = records
-        self._name = f"site-{cache.digest(os.fsencode(out.resolve()))}"
-        self._version = cache.code("report", "analysis", "stats", "records", "units.py", templates)
-        self._before: dict[str, tuple[str, str]] = {}
+        self._file: CacheFile[dict[str, tuple[str, str]]] | None = None
         if records is not None:
-            kind = dict[str, tuple[str, str]]
-            self._before = cache.load(kind, records, self._name, version=self._version) or {}
+            self._file = CacheFile(
+                dict[str, tuple[str, str]],
+                records,
+                f"site-{cache.digest(os.fsencode(out.resolve()))}",
+                version=cache.code("report", "analysis", "stats", "records", "units.py", templates),
+            )
+        self._before = (self._file and self._file.load()) or {}
         self._now: dict[str, tuple[str, str]] = {}
         self._keys: dict[str, str] = {}
 
@@ -61,8 +64,8 @@ class PageCache:
 
     def close(self) -> None:
         """Save the cache."""
-        if self._records is not None and self._now != self._before:
-            cache.keep(self._now, self._records, self._name, version=self._version)
+        if self._file is not None and self._now != self._before:
+            self._file.keep(self._now)
 
     def _is_unchanged(self, path: str, digest: str) -> bool:
         try:

@@ -40,7 +40,7 @@ from corebound.stats.intervals import Interval
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "hosts", "compare",
-    "comparisons", "claims", "operators", "feed", "badge", "share", "tune",
+    "comparisons", "claims", "operators", "feed", "badge", "tune",
 ]  # fmt: skip
 # The part of the site that pages of a kind belong to, and whether they are its main page.
 _SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
@@ -62,7 +62,7 @@ _SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
 _UNWRITABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]"
 )
-_TEMPLATES: dict[Kind, str] = {"feed": "feed.xml", "badge": "badge.svg", "share": "share.svg"}
+_TEMPLATES: dict[Kind, str] = {"feed": "feed.xml", "badge": "badge.svg"}
 
 
 # A number and its unit stay on one line.

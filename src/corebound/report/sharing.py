@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -120,31 +121,18 @@ class Line(Struct, frozen=True, kw_only=True):
     colour: str
 
 
-class ShareImage(Struct, frozen=True, kw_only=True):
-    """The image of a link preview: lines beside a bar in the colour of the verdict."""
-
-    lines: tuple[Line, ...]
-    bar: str
-
-
-def share_image(hero: Hero) -> ShareImage:
+def image_lines(hero: Hero) -> Iterator[Line]:
     """The verdict of a page and what it is based on, as lines that fit."""
-    kinds = {span.kind for span in hero.verdict}
-    tone: Tone = "bad" if "bad" in kinds else "good" if "good" in kinds else "plain"
-    verdict, support = _wrapped(plain(hero.verdict), 32), _wrapped(plain(hero.support), 76)
-    lines = [Line(text="corebound", y=110, size=34, colour=_SOFT)]
+    yield Line(text="corebound", y=110, size=34, colour=_SOFT)
     y = 120
-    for each in verdict:
+    for text in _wrapped(plain(hero.verdict), 32):
         y += 78
-        lines.append(Line(text=each, y=y, size=66, colour=_INK))
+        yield Line(text=text, y=y, size=66, colour=_INK)
     y += 20
-    for each in support:
+    for text in _wrapped(plain(hero.support), 76):
         y += 40
-        lines.append(Line(text=each, y=y, size=28, colour=_SOFT))
-    return ShareImage(
-        lines=tuple(line for line in lines if line.y < HEIGHT - 20),
-        bar=_COLOURS[tone],
-    )
+        if y < HEIGHT - 20:
+            yield Line(text=text, y=y, size=28, colour=_SOFT)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -153,25 +141,27 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, max_lines=4, placeholder="…")
 
 
-def can_draw_png() -> bool:
+def can_draw() -> bool:
     """Whether Pillow is installed, which is optional."""
     return find_spec("PIL") is not None
 
 
-def share_png(image: ShareImage) -> bytes | None:
-    """The image as PNG, which link previews need; None without Pillow.
+def share_image(hero: Hero) -> bytes | None:
+    """The image of a link preview as PNG: lines beside a bar in the colour of the verdict.
 
-    Pillow brings the font, so that every host draws the same bytes.
+    None without Pillow, which brings the font, so that every host draws the same bytes.
     """
-    if not can_draw_png():
+    if not can_draw():
         return None
     draw, fonts, images = (
         import_module(f"PIL.{name}") for name in ("ImageDraw", "ImageFont", "Image")
     )
+    kinds = {span.kind for span in hero.verdict}
+    tone: Tone = "bad" if "bad" in kinds else "good" if "good" in kinds else "plain"
     canvas = images.new("RGB", (WIDTH, HEIGHT), _PAPER)
     pen = draw.Draw(canvas)
-    pen.rectangle((0, 0, 23, HEIGHT), fill=image.bar)
-    for line in image.lines:
+    pen.rectangle((0, 0, 23, HEIGHT), fill=_COLOURS[tone])
+    for line in image_lines(hero):
         font = fonts.load_default(line.size)
         pen.text((_MARGIN_PX, line.y), line.text, fill=line.colour, font=font, anchor="ls")
     data = io.BytesIO()

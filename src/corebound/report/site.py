@@ -67,7 +67,7 @@ from corebound.report.render import Renderer
 from corebound.report.scenario.history import listed_series
 from corebound.report.scenario.page import scenario_page
 from corebound.report.search_index import search_script
-from corebound.report.sharing import badge, can_draw_png, share_image, share_png
+from corebound.report.sharing import badge, can_draw, share_image
 from corebound.report.urls import (
     badge_file,
     benchmark_file,
@@ -86,7 +86,7 @@ from corebound.report.urls import (
 
 INDEX = "index.html"
 HOSTS_DATA = "data/hosts.json"
-SHARE_IMAGE, SHARE_PNG = "share.svg", "share.png"
+SHARE_IMAGE = "share.png"
 IsFresh = Callable[[str, str], bool]
 
 
@@ -154,8 +154,8 @@ def render_pages(
     renderer.navigation = navigation_links(
         inputs.records, {name for name, part in parts.items() if part}
     )
-    if inputs.address and can_draw_png():
-        renderer.preview = f"{inputs.address.rstrip('/')}/{SHARE_PNG}"
+    if inputs.address and can_draw():
+        renderer.preview = f"{inputs.address.rstrip('/')}/{SHARE_IMAGE}"
     styles = (_source_folder("assets") / "site.css").read_text("utf-8")
     yield "assets/site.css", styles + news_rule(history)
     yield "data/search.js", search_script(results, history, inputs.records)
@@ -191,10 +191,8 @@ def render_pages(
     overview = overview_page(
         results, context, tunings=tunings, records=inputs.records, faults=inputs.faults
     )
-    preview = share_image(overview.hero)
-    yield SHARE_IMAGE, renderer.page("share", preview)
-    if (png := share_png(preview)) is not None:
-        yield SHARE_PNG, png
+    if (image := share_image(overview.hero)) is not None:
+        yield SHARE_IMAGE, image
     yield INDEX, renderer.page("overview", overview)
 
 

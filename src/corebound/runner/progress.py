@@ -23,7 +23,7 @@ from corebound.stats.launch_summary import (
     summarise_launch,
 )
 from corebound.stats.pilot import PilotLaunches, worthwhile_iterations
-from corebound.stats.sample_size import most_informative_cells, unfinished
+from corebound.stats.stopping import most_informative_cells, unfinished
 
 # A launch that takes so many times as long as the longest before it hangs; even a busy host makes
 # none so slow. The least limit is enough to start any framework on it.

@@ -14,12 +14,10 @@ from msgspec.structs import replace
 
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.distributions import (
-    chi_squared_upper_quantile,
-    normal_probabilities,
-    normal_quantile,
     student_below,
     student_quantile,
 )
+from corebound.stats.host_speeds import HostSpeeds, recognise_host_speeds
 from corebound.stats.intervals import (
     CONFIDENCE,
     Array,
@@ -30,7 +28,7 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
-from corebound.stats.regimes import Regimes, recognise_regimes
+from corebound.stats.sample_size import ObservedEffect, launches_needed
 from corebound.stats.shared_variance import share_variances
 
 # With fewer shared time slices, the launches' own medians are as good.
@@ -82,83 +80,6 @@ def time_slice_log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int,
     return by_block
 
 
-# The probability that this many launches decide. With 50 %, every second forecast would fail.
-_DECIDES_PROBABILITY = 0.8
-# A forecast from the spread of a few launches is pointless beyond what anyone would wait for.
-_MAX_LAUNCHES = 100_000
-# Each unknown is evaluated at the midpoints of this many equally likely parts.
-_PARTS = [(part + 0.5) / 25 for part in range(25)]
-
-
-class ObservedEffect(Struct, frozen=True, kw_only=True):
-    """The results so far: a log ratio, its standard error and that error's degrees of freedom.
-
-    `error` is the standard error of `middle`, above 0, and `freedom` its degrees of freedom.
-    `launches` is the number of launches of each side. `fixed` is half the width of the interval
-    that would remain with infinitely many launches; 0 within one run.
-    """
-
-    middle: float
-    error: float
-    freedom: float
-    launches: int
-    fixed: float = 0.0
-
-
-def launches_needed(effect: ObservedEffect, *, room: float) -> int | None:
-    """The least number of launches that decides with a probability of four fifths.
-
-    A comparison is decided if its interval excludes 1 or lies within the margin. The
-    probability of that after n launches depends on the true ratio and the true spread. Neither
-    is known, so it is averaged over their distributions given the launches seen. Those launches
-    stay in the mean.
-
-    Args:
-        effect: The results so far.
-        room: The logarithm of the margin's end, above 0.
-
-    Returns:
-        The total number for each side, more than so far; None if even very many would not decide.
-
-    Source: the predictive distribution of a normal sample, Gelman et al., "Bayesian Data
-    Analysis" (2013), section 3.2; using it to decide whether to continue, Spiegelhalter, Freedman
-    & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
-    """
-    root = math.sqrt(effect.launches)
-    squares = np.array([chi_squared_upper_quantile(effect.freedom, part) for part in _PARTS])
-    sigmas = effect.error * root * np.sqrt(effect.freedom / squares)
-    # Each spread, combined with each true ratio that it allows.
-    truths = effect.middle + np.outer(sigmas / root, [normal_quantile(part) for part in _PARTS])
-
-    def decides(n: int) -> bool:
-        return _decided(n, effect, truths, sigmas[:, None], room) >= _DECIDES_PROBABILITY
-
-    low, high = effect.launches, _MAX_LAUNCHES
-    if not decides(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return high
-
-
-def _decided(n: int, effect: ObservedEffect, truths: Array, sigmas: Array, room: float) -> float:
-    """The probability that a comparison of n launches is decided, over all true ratios."""
-    # How the later launches change the mean of those seen.
-    later = n - effect.launches
-    centre = (effect.launches * effect.middle + later * truths) / n
-    wander = sigmas * math.sqrt(later) / n
-    by_launches = student_quantile(n - 1, (1 + CONFIDENCE) / 2) * sigmas / math.sqrt(n)
-    reach = np.hypot(by_launches, effect.fixed)
-
-    def below(limit: Array) -> Array:
-        return normal_probabilities((limit - centre) / wander)
-
-    differs = 1 - (below(reach) - below(-reach))
-    fits = np.where(reach < room, below(room - reach) - below(reach - room), 0.0)
-    return float(np.mean(np.minimum(differs + fits, 1.0)))
-
-
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
@@ -207,8 +128,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             seen and their uncertainty. None if decided or if the data cannot tell.
         by_mode: If launches have two modes, the comparisons within a mode and over both. The
             other values are those of the one that decides.
-        regimes: If the host had two speeds and its slow blocks vary more, those blocks. The other
-            values weight them by that.
+        host_speeds: If the host had two speeds and its slow blocks vary more, those blocks. The
+            other values weight them by that.
     """
 
     speedup_ratio: float
@@ -219,7 +140,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     p_value: float | None
     launches_needed: int | None
     by_mode: ModeComparison | None = None
-    regimes: Regimes | None = None
+    host_speeds: HostSpeeds | None = None
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):
@@ -230,7 +151,7 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     `launches` is the number of launches used of each side.
     `by_launches` is the part of `error` that more launches would reduce, with its own
     degrees of freedom; None if that is all of it. `modes` are those of the launches, if they
-    have two, and `regimes` those of the host, if it had two.
+    have two, and `host_speeds` those of the host, if it had two.
     `least_reach` is the least half width of its interval, which its error may be too small for.
     """
 
@@ -241,7 +162,7 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     launches: int
     by_launches: tuple[float, float] | None = None
     modes: Modes | None = None
-    regimes: Regimes | None = None
+    host_speeds: HostSpeeds | None = None
     least_reach: float = 0.0
 
 
@@ -414,7 +335,7 @@ def _comparison(
         p_value=_p_value(estimate),
         launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
         by_mode=by_mode,
-        regimes=estimate.regimes,
+        host_speeds=estimate.host_speeds,
     )
 
 
@@ -539,13 +460,16 @@ def _estimate(
         modes = replace(modes, error=modes.error * price)
     elif all(launch.alternated for launch in cell.launches):
         levels = {block: (cell_logs[block] + other_logs[block]) / 2 for block, _ in blocks}
-        regimes = recognise_regimes(dict(blocks), levels)
-        if regimes is not None:
-            regimes = replace(regimes, error=regimes.error * price)
+        host_speeds = recognise_host_speeds(dict(blocks), levels)
+        if host_speeds is not None:
+            host_speeds = replace(host_speeds, error=host_speeds.error * price)
             estimate = replace(
-                estimate, middle=regimes.middle, error=regimes.error, freedom=regimes.freedom
+                estimate,
+                middle=host_speeds.middle,
+                error=host_speeds.error,
+                freedom=host_speeds.freedom,
             )
-            return replace(estimate, blocks=blocks, regimes=regimes)
+            return replace(estimate, blocks=blocks, host_speeds=host_speeds)
     return replace(estimate, blocks=blocks, modes=modes)
 
 

@@ -1,195 +1,92 @@
-"""Decide which cells need more launches."""
+"""How many launches would decide an inconclusive comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
 
-from corebound.scenario.models import Launches
-from corebound.stats.comparison import Comparison, are_different, speedup_intervals
-from corebound.stats.intervals import Interval
-from corebound.stats.launch_summary import CellSummary
+import numpy as np
+from msgspec import Struct
 
-# A cell that fails twice and never succeeds would keep failing for the rest of the nightly run.
-_ATTEMPTS_BEFORE_GIVING_UP = 2
-# The confidence at which a difference ends a cell's launches. Looking after every block from the
-# third to the thirtieth adds less than 0.5 % of false alarms with any simulated noise; at 99.8 %
-# it adds 0.7 % where launches have two modes 22 % apart.
-_DIFFERENT_CONFIDENCE = 0.999
+from corebound.stats.distributions import (
+    chi_squared_upper_quantile,
+    normal_probabilities,
+    normal_quantile,
+    student_quantile,
+)
+from corebound.stats.intervals import CONFIDENCE, Array
+
+# The probability that this many launches decide. With 50 %, every second forecast would fail.
+_DECIDES_PROBABILITY = 0.8
+# A forecast from the spread of a few launches is pointless beyond what anyone would wait for.
+_MAX_LAUNCHES = 100_000
+# Each unknown is evaluated at the midpoints of this many equally likely parts.
+_PARTS = [(part + 0.5) / 25 for part in range(25)]
 
 
-def unfinished(
-    summaries: Sequence[CellSummary],
-    baselines: Mapping[str, str],
-    launches: Launches,
-    *,
-    margin: float,
-) -> frozenset[str]:
-    """Name the cells of one scenario that the next block launches.
+class ObservedEffect(Struct, frozen=True, kw_only=True):
+    """The results so far: a log ratio, its standard error and that error's degrees of freedom.
 
-    Every cell gets launches up to `launches.min`. It gets more, up to `launches.max`,
-    while the interval of its ratio to its baseline is wider, either way, than
-    `launches.until_relative_ci`. Its baseline then gets more too, because the two are
-    paired. It gets more than `launches.max` only for a cell that has fewer than `launches.min`,
-    because it was left out of a block. A cell that is clearly different gets no more: the
-    interval of its ratio at a confidence of 99.9 % lies beyond the margin. A cell with no ratio
-    uses the interval of its own time instead. Examples are the only cell of a scenario, and a
-    cell whose baseline cannot run.
+    `error` is the standard error of `middle`, above 0, and `freedom` its degrees of freedom.
+    `launches` is the number of launches of each side. `fixed` is half the width of the interval
+    that would remain with infinitely many launches; 0 within one run.
+    """
 
-    A cell without an `ok` launch is given up after two attempts. After a skipped launch it
-    is given up at once, because the host will not gain resources, and after an error of its own,
-    because it would fail again.
+    middle: float
+    error: float
+    freedom: float
+    launches: int
+    fixed: float = 0.0
 
-    No cell is launched again and again until it happens to look different: at 99.9 %, looking
-    after every block makes hardly any false alarm. All else depends on the width of an interval,
-    never on its position.
+
+def launches_needed(effect: ObservedEffect, *, room: float) -> int | None:
+    """The least number of launches that decides with a probability of four fifths.
+
+    A comparison is decided if its interval excludes 1 or lies within the margin. The
+    probability of that after n launches depends on the true ratio and the true spread. Neither
+    is known, so it is averaged over their distributions given the launches seen. Those launches
+    stay in the mean.
 
     Args:
-        summaries: The scenario's cells so far, including those without a launch.
-        baselines: For a cell's key, the key of the cell it is compared with. A
-            baseline is absent or maps to itself.
-        launches: How many are wanted. Every attempt counts, whatever its status.
-        margin: How far either way a ratio still counts as equal, above 0.
+        effect: The results so far.
+        room: The logarithm of the margin's end, above 0.
 
     Returns:
-        Keys of the cells that need another launch.
+        The total number for each side, more than so far; None if even very many would not decide.
 
-    Source of looking at a stricter level than that of the final test: Haybittle, "Repeated
-    assessment of results in clinical trials of cancer treatment" (1971); Peto et al., "Design and
-    analysis of randomized clinical trials" (1976).
+    Source: the predictive distribution of a normal sample, Gelman et al., "Bayesian Data
+    Analysis" (2013), section 3.2; using it to decide whether to continue, Spiegelhalter, Freedman
+    & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
     """
-    by_key = {summary.cell.key: summary for summary in summaries}
-    compared = {
-        key: baselines[key]
-        for key in by_key
-        if key in baselines and baselines[key] in by_key and baselines[key] != key
-    }
-    with_baseline = {
-        key: baseline for key, baseline in compared.items() if not is_given_up(by_key[baseline])
-    }
-    # A baseline whose compared cells are all given up is treated like any other cell.
-    leading = {compared[key] for key in compared if not is_given_up(by_key[key])}
-    open_keys = {
-        key
-        for key, summary in by_key.items()
-        if not is_given_up(summary) and summary.attempts < launches.max
-    }
-    due = {key for key in open_keys if by_key[key].attempts < launches.min}
-    following = {
-        key for key in open_keys - due - leading if with_baseline.get(key, key) in open_keys
-    }
-    selected = due
-    if following:
-        selected |= following - _certain(by_key, compared, launches, margin)
-    return frozenset(selected | {with_baseline[key] for key in selected & with_baseline.keys()})
+    root = math.sqrt(effect.launches)
+    squares = np.array([chi_squared_upper_quantile(effect.freedom, part) for part in _PARTS])
+    sigmas = effect.error * root * np.sqrt(effect.freedom / squares)
+    # Each spread, combined with each true ratio that it allows.
+    truths = effect.middle + np.outer(sigmas / root, [normal_quantile(part) for part in _PARTS])
+
+    def decides(n: int) -> bool:
+        return _decided(n, effect, truths, sigmas[:, None], room) >= _DECIDES_PROBABILITY
+
+    low, high = effect.launches, _MAX_LAUNCHES
+    if not decides(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return high
 
 
-def is_given_up(summary: CellSummary) -> bool:
-    """Whether a cell gets no more launches, because none was ever `ok`."""
-    if summary.count("ok"):
-        return False
-    is_hopeless = summary.count("skipped") > 0 or summary.has_error
-    return is_hopeless or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
+def _decided(n: int, effect: ObservedEffect, truths: Array, sigmas: Array, room: float) -> float:
+    """The probability that a comparison of n launches is decided, over all true ratios."""
+    # How the later launches change the mean of those seen.
+    later = n - effect.launches
+    centre = (effect.launches * effect.middle + later * truths) / n
+    wander = sigmas * math.sqrt(later) / n
+    by_launches = student_quantile(n - 1, (1 + CONFIDENCE) / 2) * sigmas / math.sqrt(n)
+    reach = np.hypot(by_launches, effect.fixed)
 
+    def below(limit: Array) -> Array:
+        return normal_probabilities((limit - centre) / wander)
 
-def _certain(
-    by_key: Mapping[str, CellSummary],
-    compared: Mapping[str, str],
-    launches: Launches,
-    margin: float,
-) -> set[str]:
-    """The cells whose reported value is as precise as requested, or clearly different.
-
-    That is the ratio to the baseline. Without a measured baseline it is the cell's own time.
-    """
-    pairs = {
-        key: (by_key[key], by_key[baseline])
-        for key, baseline in compared.items()
-        if not is_given_up(by_key[baseline])
-    }
-    intervals: dict[str, Interval | None] = {
-        key: summary.interval for key, summary in by_key.items() if key not in pairs
-    }
-    sides = tuple(pairs.values())
-    intervals |= zip(pairs, speedup_intervals(sides, adaptive=True), strict=True)
-    precise = {
-        key
-        for key, interval in intervals.items()
-        if interval is not None and interval.relative_half_width <= launches.until_relative_ci
-    }
-    different = are_different(sides, margin=margin, confidence=_DIFFERENT_CONFIDENCE, adaptive=True)
-    return precise | {key for key, differs in zip(pairs, different, strict=True) if differs}
-
-
-# Blocks per turn of a scenario with a doubtful cell; a scenario without one gets one block. With
-# one scenario of each kind, the doubtful one gets three of four launches, and no scenario waits
-# for another to finish.
-DOUBTFUL_TURNS = 3
-
-
-def needs_more_launches(
-    summary: CellSummary, comparison: Comparison | None, launches: Launches, *, margin: float
-) -> bool:
-    """Whether a cell's last result was inconclusive or too noisy.
-
-    Args:
-        summary: The summary of its launches.
-        comparison: Its comparison with its baseline; None without one: its own time counts then.
-        launches: The interval width that the scenario requests.
-        margin: How far either way a ratio still counts as equal, above 0.
-
-    Returns:
-        False also if no launch was `ok`, because more would fail as well.
-    """
-    if not summary.count("ok"):
-        return False
-    if comparison is not None and comparison.verdict == "inconclusive":
-        return True
-    interval = comparison.interval if comparison is not None else summary.interval
-    if interval is None:
-        return True
-    is_different = comparison is not None and interval.is_beyond(margin)
-    return not is_different and interval.relative_half_width > launches.until_relative_ci
-
-
-# A cell this many times slower than its baseline is a trap, and its cause is worth knowing.
-_TRAP_RATIO = 2.0
-
-
-def most_informative_cells(
-    summaries: Sequence[CellSummary], baselines: Mapping[str, str]
-) -> tuple[tuple[str, ...], ...]:
-    """Choose, for every baseline, the cells that best show where time goes.
-
-    Args:
-        summaries: The cells of one scenario.
-        baselines: For a cell's key, the key of the cell it is compared with. A
-            baseline is absent or maps to itself.
-
-    Returns:
-        For each baseline, in the order of the cells, keys of measured cells: its
-        own, that of the fastest cell compared with it, and that of the slowest
-        if it takes at least twice the baseline's time. A cell whose baseline
-        was not measured is still included in the baseline's group.
-    """
-    medians_ns = {
-        summary.cell.key: summary.median_ns
-        for summary in summaries
-        if summary.median_ns is not None
-    }
-    rivals: dict[str, list[str]] = {}
-    for key in (summary.cell.key for summary in summaries):
-        base = baselines.get(key, key)
-        own = rivals.setdefault(base, [])
-        if key != base and key in medians_ns:
-            own.append(key)
-    chosen = (_informative(base, own, medians_ns) for base, own in rivals.items())
-    return tuple(keys for keys in chosen if keys)
-
-
-def _informative(base: str, rivals: list[str], medians_ns: Mapping[str, float]) -> tuple[str, ...]:
-    ranked = sorted(rivals, key=lambda key: medians_ns[key])
-    keys = [base] if base in medians_ns else []
-    keys += ranked[:1]
-    if base in medians_ns and ranked and medians_ns[ranked[-1]] >= _TRAP_RATIO * medians_ns[base]:
-        keys.append(ranked[-1])
-    return tuple(dict.fromkeys(keys))
+    differs = 1 - (below(reach) - below(-reach))
+    fits = np.where(reach < room, below(room - reach) - below(reach - room), 0.0)
+    return float(np.mean(np.minimum(differs + fits, 1.0)))

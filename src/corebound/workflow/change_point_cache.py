@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from corebound.records import cache
+from corebound.records.cache import CacheFile
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
-
-_CACHE_NAME = "steps"
 
 
 @contextmanager
@@ -21,8 +20,8 @@ def cached_change_points(records: Path, *, all_series: bool) -> Iterator[Segment
         all_series: Whether the caller analyses all series of the folder. If so, entries that no
             series requests are removed from the cache.
     """
-    version = cache.code("stats")
-    cached = cache.load(dict[str, SegmentResult], records, _CACHE_NAME, version=version) or {}
+    cache_file = CacheFile(dict[str, SegmentResult], records, "steps", version=cache.code("stats"))
+    cached = cache_file.load() or {}
     segment_cache = SegmentCache(cached)
     is_complete = False
     try:
@@ -31,5 +30,4 @@ def cached_change_points(records: Path, *, all_series: bool) -> Iterator[Segment
     finally:
         # An interrupted analysis has seen only some of the series.
         if is_complete or segment_cache.asked.keys() - cached.keys():
-            entries = segment_cache.asked if is_complete else cached | segment_cache.asked
-            cache.keep(entries, records, _CACHE_NAME, version=version)
+            cache_file.keep(segment_cache.asked if is_complete else cached | segment_cache.asked)

@@ -28,6 +28,7 @@ from corebound.errors import (
     report_os_errors,
 )
 from corebound.records import atomic_write, cache, jsonl
+from corebound.records.cache import CacheFile
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load
 from corebound.workflow.projects import Notify
@@ -80,7 +81,8 @@ def _read_host(
 ) -> HostSummary | None:
     """One host, from its latest runs, the latest first; None if none can be read."""
     name = f"hosts-{encodable(files[0].parent.name)}"
-    cached = cache.load(dict[str, _HostRun], records, name, version=version) or {}
+    cache_file = CacheFile(dict[str, _HostRun], records, name, version=version)
+    cached = cache_file.load() or {}
     runs: dict[str, _HostRun] = {}
     for file in files:
         known = cached.get(encodable(file.name))
@@ -90,7 +92,7 @@ def _read_host(
             runs[encodable(file.name)] = run
             faults += run.faults
     if runs != cached:
-        cache.keep(runs, records, name, version=version)
+        cache_file.keep(runs)
     if not runs:
         return None
     return replace(next(iter(runs.values())).host, scenarios=_latest(runs.values()))

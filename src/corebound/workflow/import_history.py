@@ -75,7 +75,7 @@ def import_asv(
         name=project,
         repo=repo,
         progress=progress,
-        cached=partial(asv_project.cached_sources, records),
+        records=records,
         merge_options=merge_options,
     )
     history = history_import.keep(

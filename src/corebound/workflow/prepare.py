@@ -28,7 +28,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import LABEL_NAME, SCHEMA, Commit, Run
 from corebound.runner import Task, is_complete
 from corebound.scenario.models import ProfileName
-from corebound.stats.sample_size import DOUBTFUL_TURNS, needs_more_launches
+from corebound.stats.stopping import DOUBTFUL_TURNS, needs_more_launches
 from corebound.text import one_line
 from corebound.workflow import projects, scenarios
 from corebound.workflow.projects import Notify

@@ -20,7 +20,7 @@ from corebound.analysis.run_comparison import PastResult, PastResults, past_resu
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, encodable
 from corebound.records import cache, documents, history_files, jsonl
-from corebound.records.cache import Pinned
+from corebound.records.cache import CacheFile, Pinned
 from corebound.records.history import (
     HistoryPoint,
     HistoryPoints,
@@ -160,7 +160,6 @@ def indexed_folders(
     Returns:
         For each folder that has a listed run its series and its runs, the oldest run first.
     """
-    version = _version()
     read = lru_cache(_MAX_FILES_IN_MEMORY)(jsonl.read)
     read_run = lru_cache(_MAX_RUNS_IN_MEMORY)(jsonl.read_run)
     unpack = lru_cache(_MAX_HOSTS_IN_MEMORY)(_unpack)
@@ -169,7 +168,7 @@ def indexed_folders(
         listed = [file for file in own if only is None or file in only]
         if not listed:
             continue
-        pinned = cache.pin(FolderIndex, records, _name(folder), version=version)
+        pinned = _cache_file(folder).pin()
         known = pinned.value() if pinned is not None else None
         runs, new = _summaries(own, frozenset(listed), known, read, faults)
         index = known if known is not None and runs == known.runs else _index(runs, new, known)
@@ -199,11 +198,12 @@ def indexed_folders(
 
 def keep_index(index: FolderIndex, folder: Path) -> Pinned[FolderIndex]:
     """Keep the index of a folder of record files, beside it."""
-    return cache.keep_pinned(index, folder.parent, _name(folder), version=_version())
+    return _cache_file(folder).keep_pinned(index)
 
 
-def _name(folder: Path) -> str:
-    return f"series-{encodable(folder.name)}"
+def _cache_file(folder: Path) -> CacheFile[FolderIndex]:
+    name = f"series-{encodable(folder.name)}"
+    return CacheFile(FolderIndex, folder.parent, name, version=_version())
 
 
 @lru_cache(1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from corebound.errors import encodable
 from corebound.records import cache
+from corebound.records.cache import CacheFile
 from corebound.report import site
 
 
@@ -22,20 +23,23 @@ class ReportStamp:
         self, records: Path, out: Path, *, status: Path, options: Sequence[str], day: str
     ) -> None:
         """Take the inputs of a report as they are now, before anything is read from them."""
-        self._records, self._out = records, out
-        self._name = f"report-{cache.digest(os.fsencode(out.resolve()))}"
+        self._out = out
+        self._file = CacheFile(
+            str,
+            records,
+            f"report-{cache.digest(os.fsencode(out.resolve()))}",
+            version=cache.digest(cache.code("").encode(), *site.sources()),
+        )
         inputs = (str(records), day, *options, state_of((records, status)))
-        self._version = cache.digest(cache.code("").encode(), *site.sources())
         self._inputs = cache.digest(*(encodable(text).encode() for text in inputs))
 
     def is_current(self) -> bool:
         """Whether the site was made from these inputs, and nobody has touched it since."""
-        known = cache.load(str, self._records, self._name, version=self._version)
-        return known == self._inputs and site.SiteDirectory(self._out).is_intact()
+        return self._file.load() == self._inputs and site.SiteDirectory(self._out).is_intact()
 
     def keep(self) -> None:
         """Remember that the site is made from these inputs."""
-        cache.keep(self._inputs, self._records, self._name, version=self._version)
+        self._file.keep(self._inputs)
 
 
 def state_of(paths: Iterable[Path]) -> str:

@@ -12,12 +12,10 @@ from corebound.analysis.launch_modes import (
     mode_notes,
     mode_text,
     modes_by_launch,
-    regime_note,
 )
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.records.launch_record import Launch
 from corebound.stats.modes import Mode
-from corebound.stats.regimes import Regimes
 from support.build import a_host_over_time, a_launch, a_window, a_worker
 from support.report_sample import TWO_MODES, a_sample_of_two_modes
 
@@ -135,16 +133,3 @@ def test_sides_that_differ_are_divided_separately() -> None:
     slow_cell |= {f"{one}-base": "fast" for one in modes}
 
     assert associated_property([cell, baseline], slow_cell) == ""
-
-
-def test_a_host_of_two_speeds_is_said_once_for_all_comparisons(result: ScenarioResult) -> None:
-    (pair,) = result.ranked
-    regimes = Regimes(middle=0.0, error=0.01, freedom=4.0, slow_blocks=(1, 3, 4), step=0.3)
-    seen = replace(pair, comparison=replace(pair.comparison, pairs=8, regimes=regimes))
-
-    note = regime_note(replace(result, ranked=(seen, seen, pair)))
-
-    assert regime_note(result) == ""
-    assert "3 of 8 blocks" in note
-    assert "1.35× slower" in note
-    assert "2 comparisons" in note

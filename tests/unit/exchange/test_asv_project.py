@@ -416,12 +416,13 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
         result_file({"time_it": [[2.0], []]}, date=DATE_MS + 1),
     ]
     tree = result_tree(tmp_path, *files)
-    first = read(tree)
+    first, records = read(tree), tmp_path / "records"
+    history_import.keep(first.project, first.series, records)
+    project.keep_sources(records, first)
 
     again = project.read(
-        tree, name=None, repo=None, progress=lambda _done, _of: None,
-        cached=lambda _project, settings: first.sources if settings == first.settings else {},
-    )  # fmt: skip
+        tree, name=None, repo=None, progress=lambda _done, _of: None, records=records
+    )
 
     assert (len(first.sources), again.files, again.series) == (2, 2, ())
 

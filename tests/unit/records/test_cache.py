@@ -5,40 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 
 from corebound.records import cache
+from corebound.records.cache import CacheFile
+
+
+def a_cache(records: Path, *, version: str = "1") -> CacheFile[dict[str, int]]:
+    return CacheFile(dict[str, int], records, "name", version=version)
 
 
 def test_a_cached_value_is_loaded(tmp_path: Path) -> None:
-    cache.keep({"a": (1, 2)}, tmp_path, "name", version="1")
+    a_cache(tmp_path).keep({"a": 1})
 
-    assert cache.load(dict[str, tuple[int, int]], tmp_path, "name", version="1") == {"a": (1, 2)}
+    assert a_cache(tmp_path).load() == {"a": 1}
 
 
 def test_a_value_of_another_version_is_ignored(tmp_path: Path) -> None:
-    cache.keep({"a": 1}, tmp_path, "name", version="1")
+    a_cache(tmp_path).keep({"a": 1})
 
-    assert cache.load(dict[str, int], tmp_path, "name", version="2") is None
+    assert a_cache(tmp_path, version="2").load() is None
 
 
 def test_a_damaged_cache_file_is_ignored(tmp_path: Path) -> None:
-    cache.keep({"a": 1}, tmp_path, "name", version="1")
+    a_cache(tmp_path).keep({"a": 1})
     file = tmp_path / "cache" / "name"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
 
-    assert cache.load(dict[str, int], tmp_path, "name", version="1") is None
+    assert a_cache(tmp_path).load() is None
 
 
 def test_a_missing_cache_file_gives_none(tmp_path: Path) -> None:
-    assert cache.load(dict[str, int], tmp_path, "name", version="1") is None
+    assert a_cache(tmp_path).load() is None
 
 
 def test_an_unwritable_folder_caches_nothing(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
 
-    cache.keep({"a": 1}, tmp_path, "name", version="1")
+    a_cache(tmp_path).keep({"a": 1})
 
-    assert cache.load(dict[str, int], tmp_path, "name", version="1") is None
+    assert a_cache(tmp_path).load() is None
 
 
 def test_other_code_is_another_version(tmp_path: Path) -> None:
@@ -48,3 +53,17 @@ def test_other_code_is_another_version(tmp_path: Path) -> None:
 
     assert cache.code(tmp_path) != before
     assert cache.code("stats") != cache.code("records")
+
+
+def test_a_pinned_value_stays_while_another_process_replaces_it(tmp_path: Path) -> None:
+    pinned = a_cache(tmp_path).keep_pinned({"a": 1})
+    a_cache(tmp_path).keep({"a": 2})
+
+    assert pinned.value() == {"a": 1}
+    assert a_cache(tmp_path).load() == {"a": 2}
+
+
+def test_a_value_that_cannot_be_written_is_pinned_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+
+    assert a_cache(tmp_path).keep_pinned({"a": 1}).value() == {"a": 1}

@@ -13,7 +13,7 @@ from corebound.analysis.wording import TextSpan, rich
 from corebound.report import sharing, site
 from corebound.report.elements import Hero
 from corebound.report.inputs import SiteInputs
-from corebound.report.sharing import HEIGHT, badge_message, can_draw_png, share_image, share_png
+from corebound.report.sharing import HEIGHT, badge_message, can_draw, image_lines, share_image
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series
 from support.markup import by_id, parse_html, parse_xml
@@ -85,43 +85,31 @@ def a_hero(verdict: str, support: str = "") -> Hero:
 
 
 def test_the_share_image_holds_the_longest_text() -> None:
-    image = share_image(a_hero("one word after another " * 30, "and the details of it " * 60))
+    lines = [*image_lines(a_hero("one word after another " * 30, "and the details of it " * 60))]
 
-    assert all(line.y < HEIGHT for line in image.lines)
-    assert max(len(line.text) * line.size for line in image.lines) < 2_300
-
-
-def test_the_bar_of_the_share_image_has_the_colour_of_the_verdict() -> None:
-    slower = replace(a_hero(""), verdict=rich("2 cells got ", TextSpan("slower", "bad"), "."))
-
-    assert share_image(slower).bar != share_image(a_hero("No change.")).bar
+    assert all(line.y < HEIGHT for line in lines)
+    assert max(len(line.text) * line.size for line in lines) < 2_300
 
 
-def test_a_site_has_a_share_image_with_its_verdict() -> None:
-    drawing = pages_of([a_sample()])["share.svg"]
-
-    texts = "".join(parse_xml(drawing).itertext())
-    assert "corebound" in texts
-    assert "slower" in texts
-
-
-def test_the_image_is_drawn_as_png_where_pillow_is_installed() -> None:
+def test_the_image_is_drawn_in_the_colour_of_the_verdict() -> None:
     pytest.importorskip("PIL", reason="not installed: pip install 'corebound[share]'")
 
-    drawn = share_png(share_image(a_hero("2 benchmarks regressed.", "Since yesterday.")))
+    drawn = share_image(a_hero("2 benchmarks regressed.", "Since yesterday."))
 
     assert drawn is not None
     assert drawn.startswith(b"\x89PNG")
     # Width and height are the first two fields of its header (RFC 2083, 11.2.1).
     assert [int.from_bytes(drawn[at : at + 4], "big") for at in (16, 20)] == [1200, 630]
+    slower = replace(a_hero("", ""), verdict=rich("2 cells got ", TextSpan("slower", "bad"), "."))
+    assert share_image(slower) != share_image(a_hero("2 cells got slower."))
 
 
 @pytest.mark.parametrize("drawn", [b"\x89PNG", None])
 def test_a_link_preview_has_an_image_only_where_its_address_is_known(
     drawn: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "can_draw_png", lambda: drawn is not None)
-    monkeypatch.setattr(site, "share_png", lambda _image: drawn)
+    monkeypatch.setattr(site, "can_draw", lambda: drawn is not None)
+    monkeypatch.setattr(site, "share_image", lambda _hero: drawn)
     wanted = {
         "": [],
         "https://example.org/bench/": ["https://example.org/bench/share.png"] if drawn else [],
@@ -141,11 +129,11 @@ def test_a_link_preview_has_an_image_only_where_its_address_is_known(
         assert (out / "share.png").is_file() == (drawn is not None)
 
 
-def test_without_pillow_there_is_no_png(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_there_is_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "find_spec", lambda _name: None)
 
-    assert not can_draw_png()
-    assert share_png(share_image(a_hero("No change."))) is None
+    assert not can_draw()
+    assert share_image(a_hero("No change.")) is None
 
 
 def test_a_scenarios_page_links_its_badge() -> None:

@@ -58,7 +58,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 def test_a_site_is_an_overview_pages_figures_and_assets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "share_png", lambda _image: None)  # as without Pillow
+    monkeypatch.setattr(site, "share_image", lambda _hero: None)  # as without Pillow
     index = site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / "site")
 
     assert index == tmp_path / "site" / "index.html"
@@ -85,7 +85,6 @@ def test_a_site_is_an_overview_pages_figures_and_assets(
         "operators.html",
         "run/r1.html",
         "scenario/resnet50-inference.html",
-        "share.svg",
     ]
 
 

@@ -15,7 +15,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
-from corebound.stats.sample_size import DOUBTFUL_TURNS
+from corebound.stats.stopping import DOUBTFUL_TURNS
 from corebound.workflow.prepare import (
     RunRequest,
     difference,

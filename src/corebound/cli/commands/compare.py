@@ -317,9 +317,7 @@ def _verdict(compared: Compared) -> str:
     """The verdict; inconclusive if it is not significant after correction for all comparisons."""
     if compared.comparison is None:
         return "not compared"
-    if compared.verdict != compared.comparison.verdict:
-        return f"{SIGNS['inconclusive']} inconclusive"
-    return verdict_text(compared.comparison)
+    return verdict_text(compared.comparison, compared.verdict)
 
 
 def _less_or_more(compared: ComparedSeries) -> str:

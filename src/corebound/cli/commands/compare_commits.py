@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import text
-from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict
+from corebound.analysis.commit_comparison import CellVerdict
 from corebound.analysis.launch_modes import mode_text
+from corebound.analysis.wording import launches_to_decide
 from corebound.cli.options import (
     Budget,
     Config,
@@ -34,10 +35,10 @@ from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import (
-    SIGNS,
     duration_text,
     slowdown_bounds,
     slowdown_text,
+    verdict_text,
 )
 from corebound.records.jsonl import RECORDS
 from corebound.stats.comparison import Comparison
@@ -189,20 +190,13 @@ def _table(comparison: CompareCommitsResult, *, is_stacked: bool) -> Table:
 
 def _row(cell: CellVerdict) -> tuple[str, ...]:
     pair = cell.pair
-    verdict = f"{SIGNS[cell.verdict]} {cell.verdict}" if cell.verdict else "– no result"
     return (
-        f"{verdict}{_launches_needed(pair)}",
+        verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result",
         f"{pair.scenario}[{pair.cell}]",
         duration_text(pair.base_ns),
         duration_text(pair.head_ns),
         _slowdown(pair.comparison, confidence=""),
     )
-
-
-def _launches_needed(pair: CellAtCommits) -> str:
-    """The number of launches needed for a conclusive verdict, if it can be estimated."""
-    needed = pair.comparison.launches_needed if pair.comparison else None
-    return "" if needed is None else f", ~{needed} launches"
 
 
 def _slowdown(comparison: Comparison | None, *, confidence: str = "95 % CI ") -> str:
@@ -291,5 +285,6 @@ def _test_case(cell: CellVerdict) -> TestCase:
         return replace(
             case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
         )
-    verdict = cell.verdict or "no result"
-    return replace(case, output=f"{verdict}{_launches_needed(pair)}: {slowdown}")
+    needed = launches_to_decide(pair.comparison.launches_needed if pair.comparison else None)
+    verdict = ", ".join(filter(None, (cell.verdict or "no result", needed)))
+    return replace(case, output=f"{verdict}: {slowdown}")

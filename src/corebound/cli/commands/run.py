@@ -15,7 +15,7 @@ from rich.text import Text
 from corebound import units
 from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note, launch_counts
-from corebound.analysis.launch_modes import mode_notes, regime_note
+from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import NO_BASELINE, capital, compared_bounds, relative_speed
@@ -171,8 +171,6 @@ def print_run(result: RunResult, console: Console) -> None:
         print_table(_table(scenario_result), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
         for note in mode_notes(scenario_result):
-            console.print(Text(note))
-        if note := regime_note(scenario_result):
             console.print(Text(note))
         if floor := noise_floor_note(calibration, launches=_fewest_launches(scenario_result)):
             console.print(Text(floor))

@@ -20,16 +20,6 @@ from corebound.errors import InputError
 PIPE_CLOSED = 141
 
 
-# What stands for a symbol on terminals whose character set lacks it, such as LC_ALL=C.
-_ASCII = str.maketrans(
-    {
-        "✓": "+", "✗": "x", "–": "-", "−": "-", "…": "...", "×": "x", "±": "+-", "▲": "^",
-        "▼": "v", "≥": ">=", "≤": "<=", "→": "->", "µ": "u", "·": "-", "\u202f": " ", "\xa0": " ",
-        "━": "=", "╸": "-", "╺": "-", "’": "'", "“": '"', "”": '"', "²": "2", "½": "1/2",
-    }
-)  # fmt: skip
-
-
 class Stream:
     """A standard stream that neutralises all text and handles write errors.
 
@@ -64,7 +54,6 @@ class Stream:
         try:
             return self._stream.write(text)
         except UnicodeEncodeError as error:
-            text = text.translate(_ASCII)
             shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
             return self._stream.write(shown)
         except OSError as error:

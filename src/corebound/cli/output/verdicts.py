@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corebound import units
-from corebound.analysis.wording import NO_ESTIMATE, relative_speed, speed_bounds
+from corebound.analysis.wording import NO_ESTIMATE, launches_to_decide, relative_speed, speed_bounds
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import is_usable_ratio
 
@@ -15,11 +15,16 @@ VERDICT_WIDTH = len("? inconclusive")
 _DIGITS = 3
 
 
-def verdict_text(comparison: Comparison) -> str:
-    """A verdict for a table; an inconclusive one includes the launches needed."""
-    text = f"{SIGNS[comparison.verdict]} {comparison.verdict}"
-    needed = comparison.launches_needed if comparison.verdict == "inconclusive" else None
-    return text if needed is None else f"{text}, ~{needed} launches"
+def verdict_text(comparison: Comparison, verdict: Verdict | None = None) -> str:
+    """A verdict for a table, with the launches needed to decide.
+
+    Args:
+        comparison: The comparison.
+        verdict: Its verdict after correction for several comparisons; None takes its own.
+    """
+    verdict = verdict or comparison.verdict
+    text = f"{SIGNS[verdict]} {verdict}"
+    return ", ".join(filter(None, (text, launches_to_decide(comparison.launches_needed))))
 
 
 def duration_text(value_ns: float | None) -> str:

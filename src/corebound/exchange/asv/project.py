@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.history_import import deduplicate
 from corebound.exchange.reading import Progress, Unreadable, label
 from corebound.records import atomic_write, cache, history_files
+from corebound.records.cache import CacheFile
 from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
@@ -31,13 +33,6 @@ _NO_DATE = "its commit has no date."
 _NO_DATE_FIX = "Name the project's repository with --repo."
 
 _NO_MERGING = MergeOptions()
-
-# Called with a project and a hash of its settings; returns the files already read with these.
-CachedSources = Callable[[str, str], Mapping[str, Source]]
-
-
-def _no_cache(_project: str, _settings: str) -> Mapping[str, Source]:
-    return {}
 
 
 class AsvResults(Struct, frozen=True, kw_only=True):
@@ -78,7 +73,7 @@ def read(
     name: str | None,
     repo: Path | None,
     progress: Progress,
-    cached: CachedSources = _no_cache,
+    records: Path | None = None,
     merge_options: MergeOptions = _NO_MERGING,
 ) -> AsvResults:
     """Read all results of a project; report and skip damaged files.
@@ -88,8 +83,8 @@ def read(
         name: A name to use instead of the project's own.
         repo: A clone of its repository, for the subjects of commits.
         progress: Called with the number of files read and the total.
-        cached: Called with the project and a hash of its settings; returns the files that need not
-            be read again if their content is unchanged.
+        records: A folder of records; files whose points are in its history of the project are not
+            read again while they are unchanged.
         merge_options: Which differences do not split series.
 
     Raises:
@@ -104,7 +99,7 @@ def read(
     faults: list[Fault] = []
     repository = repo or project_layout.repo
     settings = _settings(project_layout, repository, merge_options)
-    unchanged = cached(name or project_layout.name, settings)
+    unchanged = _cached_sources(records, name or project_layout.name, settings) if records else {}
     unread = reader.unread(project_layout.results, unchanged, faults)
     commits = _commits(repository, unread.commits, warnings, is_required=repo is not None)
     project = Project(
@@ -265,30 +260,34 @@ def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
     )
 
 
-def cached_sources(records: Path, project: str, settings: str) -> Mapping[str, Source]:
+def _cached_sources(records: Path, project: str, settings: str) -> Mapping[str, Source]:
     """The files whose points are already in the project's history, by path.
 
     Empty if the history has changed since those files were read.
     """
-    history = _history(records, project)
-    version = _version(settings, history)
-    sources = cache.load(dict[str, Source], records, _cache_name(project), version=version)
-    return sources or {} if history else {}
+    try:
+        return _sources_file(records, project, settings).load() or {}
+    except OSError:
+        return {}
 
 
 def keep_sources(records: Path, read: AsvResults) -> None:
     """Store which files were read, once their points are in the project's history."""
-    version = _version(read.settings, _history(records, read.project))
-    cache.keep(dict(read.sources), records, _cache_name(read.project), version=version)
+    with contextlib.suppress(OSError):
+        _sources_file(records, read.project, read.settings).keep(dict(read.sources))
 
 
-def _cache_name(project: str) -> str:
-    return f"import-{cache.digest(project.encode())}"
+def _sources_file(records: Path, project: str, settings: str) -> CacheFile[dict[str, Source]]:
+    """The cache of the files that a project's stored history was read from.
 
-
-def _version(settings: str, history: str) -> str:
-    return cache.digest(cache.code("exchange", "records").encode(), (settings + history).encode())
-
-
-def _history(records: Path, project: str) -> str:
-    return history_files.sources([project], records).get(project, "")
+    Raises:
+        OSError: There is no history, or it cannot be read.
+    """
+    history = cache.file_digest(history_files.file_of(project, records))
+    parts = (cache.code("exchange", "records"), settings, history)
+    return CacheFile(
+        dict[str, Source],
+        records,
+        f"import-{cache.digest(project.encode())}",
+        version=cache.digest(*(part.encode() for part in parts)),
+    )

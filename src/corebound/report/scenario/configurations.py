@@ -28,7 +28,7 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
-from corebound.analysis.launch_modes import mode_notes, modes_by_launch, regime_note
+from corebound.analysis.launch_modes import mode_notes, modes_by_launch
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -176,7 +176,7 @@ def configurations(result: ScenarioResult) -> Configurations:
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
-        notes=tuple(capital(note) for note in (*mode_notes(result), regime_note(result)) if note),
+        notes=tuple(map(capital, mode_notes(result))),
         reading=tuple(_reading(result, axis, rows)),
         anchors=anchors,
     )

@@ -1,4 +1,4 @@
-"""Comparisons on a host of two speeds: coverage and reach with and without weighting by regime."""
+"""Comparisons on a host of two speeds: coverage and reach with and without weighting by speed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def weighted(rng: np.random.Generator, trials: int) -> None:
     """Coverage and reach of the interval of a ratio, and alarms where launching stops early."""
     rule = Launches()
     print(f"Launches that alternate, {trials} trials. How often the 95 % interval holds the mean")
-    print("over all blocks, and how far it reaches: of all blocks alike, and weighted by regime;")
+    print("over all blocks, and how far it reaches: of all blocks alike, and weighted by speed;")
     print("in how many trials two speeds are recognised. Last, false alarms of two equal cells")
     print(
         f"that are launched {rule.min} to {rule.max} times, until the interval is within"
@@ -100,7 +100,7 @@ def weighted(rng: np.random.Generator, trials: int) -> None:
             rows = draw(rng, trials, blocks)
             alike = [_judged(row, alternated=False) for row in rows]
             ours = [_judged(row, alternated=True) for row in rows]
-            seen = np.mean([one.regimes is not None for one in ours])
+            seen = np.mean([one.host_speeds is not None for one in ours])
             print(
                 f"{name:<32}{blocks:>9}{_holds(alike, truth):>14.1%}{_holds(ours, truth):>10.1%}"
                 f"{_reach(alike):>14.1%}{_reach(ours):>10.1%}{seen:>7.0%}"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.stats.regimes import PRICE_OF_REGIMES, recognise_regimes
+from corebound.stats.host_speeds import PRICE_OF_TWO_SPEEDS, recognise_host_speeds
 
 FAST = (0.01, -0.01, 0.0, 0.01, -0.01)
 SLOW = (0.06, -0.05, 0.04, -0.05)
@@ -22,11 +22,10 @@ def by_block(values: Sequence[float]) -> dict[int, float]:
 
 
 def test_slow_blocks_that_vary_more_count_less() -> None:
-    found = recognise_regimes(by_block(FAST + SLOW), by_block(LEVELS))
+    found = recognise_host_speeds(by_block(FAST + SLOW), by_block(LEVELS))
 
     assert found is not None
     assert found.slow_blocks == (5, 6, 7, 8)
-    assert found.step == pytest.approx(0.32 - 0.008)
     # Graybill and Deal: each mean with the weight of its own variance.
     weights = [len(one) / statistics.variance(one) for one in (FAST, SLOW)]
     means = [statistics.fmean(one) for one in (FAST, SLOW)]
@@ -37,7 +36,7 @@ def test_slow_blocks_that_vary_more_count_less() -> None:
     # Meier: 1 / W (1 + 4 / W² Σ w (W - w) / ν).
     shares = [w * (total - w) / v for w, v in zip(weights, (4, 3), strict=True)]
     variance = (1 + 4 * sum(shares) / total**2) / total
-    assert found.error == pytest.approx(PRICE_OF_REGIMES * math.sqrt(variance))
+    assert found.error == pytest.approx(PRICE_OF_TWO_SPEEDS * math.sqrt(variance))
     assert found.freedom == pytest.approx(total**2 / (weights[0] ** 2 / 4 + weights[1] ** 2 / 3))
 
 
@@ -58,7 +57,7 @@ def test_slow_blocks_that_vary_more_count_less() -> None:
 def test_otherwise_all_blocks_count_alike(
     ratios: Sequence[float], levels: Sequence[float], request: pytest.FixtureRequest
 ) -> None:
-    found = recognise_regimes(by_block(ratios), by_block(levels))
+    found = recognise_host_speeds(by_block(ratios), by_block(levels))
 
     assert (found is None) is ("for comparison" not in request.node.callspec.id)
 
@@ -72,8 +71,8 @@ def test_only_differences_of_levels_count_and_sides_may_be_swapped(
     ratios: list[float], levels: list[float], shift: float
 ) -> None:
     blocks, of_blocks = by_block(ratios), by_block(levels[: len(ratios)])
-    found = recognise_regimes(blocks, of_blocks)
-    swapped = recognise_regimes(
+    found = recognise_host_speeds(blocks, of_blocks)
+    swapped = recognise_host_speeds(
         {block: -log for block, log in blocks.items()},
         {block: level + shift for block, level in of_blocks.items()},
     )
@@ -83,5 +82,4 @@ def test_only_differences_of_levels_count_and_sides_may_be_swapped(
         assert swapped.middle == pytest.approx(-found.middle, abs=1e-9)
         assert swapped.error == pytest.approx(found.error)
         assert swapped.slow_blocks == found.slow_blocks
-        assert math.exp(found.step) == pytest.approx(found.slow_ratio)
         assert min(ratios) <= found.middle <= max(ratios)

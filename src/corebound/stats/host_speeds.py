@@ -28,10 +28,10 @@ _MOST_SPREAD = 1 / 3
 # That the means agree, and that slow blocks vary more, is seen in the same values, which makes the
 # error too small: without this factor, intervals hold the truth in 92 to 95 %. Found by simulation;
 # docs/explanation/statistics/modes.md has the numbers.
-PRICE_OF_REGIMES = 1.1
+PRICE_OF_TWO_SPEEDS = 1.1
 
 
-class Regimes(Struct, frozen=True, kw_only=True):
+class HostSpeeds(Struct, frozen=True, kw_only=True):
     """Blocks of a fast and of a slow host, and the ratio of launches that alternated in them.
 
     Attributes:
@@ -39,27 +39,20 @@ class Regimes(Struct, frozen=True, kw_only=True):
         error: Its standard error.
         freedom: The error's degrees of freedom.
         slow_blocks: The numbers of the blocks in which the host was slow.
-        step: The logarithm of the times in slow blocks over those in fast ones.
     """
 
     middle: float
     error: float
     freedom: float
     slow_blocks: tuple[int, ...]
-    step: float
-
-    @property
-    def slow_ratio(self) -> float:
-        """The times in slow blocks over those in fast ones; above 1."""
-        return math.exp(self.step)
 
 
-def recognise_regimes(
+def recognise_host_speeds(
     log_ratios: Mapping[int, float], levels: Mapping[int, float]
-) -> Regimes | None:
-    """The regimes of a comparison's blocks; None unless there are two and slow blocks vary more.
+) -> HostSpeeds | None:
+    """The speeds of the host in the blocks; None unless it had two and slow blocks vary more.
 
-    None, too, if the ratio itself differs between the regimes: it has no one value then, and
+    None, too, if the ratio itself differs between the speeds: it has no one value then, and
     the mean over the blocks is what a user of this host gets.
 
     Args:
@@ -90,12 +83,11 @@ def recognise_regimes(
     total = weights.sum()
     # The weights are estimates, which makes the mean less certain than known weights would.
     inflation = 1 + 4 * float((weights * (total - weights) / freedoms).sum()) / total**2
-    return Regimes(
+    return HostSpeeds(
         middle=float(weights @ [of_fast.mean, of_slow.mean] / total),
-        error=PRICE_OF_REGIMES * math.sqrt(inflation / total),
+        error=PRICE_OF_TWO_SPEEDS * math.sqrt(inflation / total),
         freedom=float(total**2 / (weights**2 / freedoms).sum()),
         slow_blocks=tuple(sorted(slow)),
-        step=step,
     )
 
 
