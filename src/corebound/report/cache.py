@@ -36,7 +36,9 @@ class PageCache:
         self._out = out
         self._records = records
         self._name = f"site-{cache.digest(os.fsencode(out.resolve()))}"
-        self._version = cache.code("report", "analysis", "stats", "records", "units.py", templates)
+        self._version = cache.code(
+            "report", "present", "analysis", "stats", "records", "units.py", templates
+        )
         self._before: dict[str, tuple[str, str]] = {}
         if records is not None:
             kind = dict[str, tuple[str, str]]
