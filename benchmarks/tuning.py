@@ -20,7 +20,7 @@ import yaml
 
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.tuning import TuneResult, analyse_tuning, objective_summary
-from corebound.analysis.tuning_text import names
+from corebound.present.tune import names
 from corebound.records import jsonl
 from corebound.records.jsonl import Stored
 from corebound.scenario.loader import load_document

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning, contest, standing
-from corebound.analysis.tuning_proofs import Proof, launched_proof
-from corebound.analysis.tuning_text import provenance
+from corebound.analysis.tuning_checks import Proof, launched_proof
 from corebound.planning.artefacts import artefacts
+from corebound.present.tune import provenance
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.tuning import NotTried, RaceRule, Tuning

@@ -305,6 +305,18 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         """The keys of the finalists that have fresh launches."""
         return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)
 
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The keys of those that raced: the recommended one first, the first dropped last."""
+        race, best = self.standing.race, self.recommended
+        keys = (*race.remaining, *(one.key for one in reversed(race.dropped)))
+        return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
+
+    def summary(self, key: str) -> CellSummary:
+        """The launches that give a configuration its value: its fresh ones if it has any."""
+        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        return fresh[key] if key in self.launched_fresh else self.summaries[key]
+
     def compared(self, key: str, other: str) -> Comparison | None:
         """A cell compared with another: by fresh launches if both have them, else in the race.
 

@@ -8,18 +8,13 @@ costs more is compared load by load.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-from corebound.analysis.serialize import ratio_interval_pair
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_text import headline, names, times
-from corebound.analysis.wording import capital
-from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
-from corebound.units import percent
 
 # Whether one configuration does for all loads. `one`: it is the recommended one of each, or costs
 # no more than the margin beyond it. `several`: it costs more for at least one load. `unchecked`:
@@ -67,11 +62,6 @@ class LoadsResult(Struct, frozen=True, kw_only=True):
             and result.recommended is not None
             and result.recommended.key != self.common.key
         )
-
-
-def load_text(tuning: Tuning) -> str:
-    """A load in words: `batch=1, sequence=128`."""
-    return ", ".join(f"{name}={value}" for name, value in tuning.load)
 
 
 def common_key(results: Sequence[TuneResult]) -> str | None:
@@ -156,96 +146,3 @@ def _state(comparison: Comparison | None, margin: float) -> CommonState:
 def common_cell(loads: LoadsResult) -> Cell | None:
     """The common configuration, if there is one."""
     return None if loads.common is None else loads.results[0].cells[loads.common.key]
-
-
-def common_sentence(loads: LoadsResult) -> str:
-    """Whether one configuration does for all loads, in a sentence."""
-    common, first = loads.common, loads.results[0]
-    if common is None:
-        return "There is no common configuration yet: not every load has a recommendation."
-    name, margin = names(first)[common.key], percent(first.tuning.rule.margin, 0)
-    pairs = [
-        (load_text(result.tuning), cost)
-        for result, cost in zip(loads.results, common.costs, strict=True)
-        if cost is not None
-    ]
-    if common.state == "unchecked":
-        return f"Whether {name} does for all loads is not checked. Continue with `--resume`."
-    if not pairs:
-        return f"Use {name} for all loads: it is the best for each."
-    load, worst = max(pairs, key=lambda pair: pair[1].speedup_ratio)
-    compared = times(worst, first.tuning.objective)
-    if common.state == "one":
-        return f"Use {name} for all loads: none has a configuration that is over {margin} better."
-    if common.state == "several":
-        return (
-            f"One configuration for all loads costs more than {margin}. The best common one is"
-            f" {name}; for {load}, the recommended one is {compared}."
-        )
-    return (
-        f"Inconclusive: {name} may cost more than {margin}. For {load}, the winner compared with it"
-        f" is {compared}."
-    )
-
-
-class LoadRow(Struct, frozen=True, kw_only=True):
-    """A load in words: the winner of its race, and what that one gains.
-
-    `gain` is against the default, and `against_common` against the common configuration.
-    """
-
-    load: str
-    winner: str
-    gain: str
-    against_common: str
-
-
-def load_rows(loads: LoadsResult) -> tuple[LoadRow, ...]:
-    """A row for each load, in their order."""
-    return tuple(_load_row(loads, index) for index in range(len(loads.results)))
-
-
-def _load_row(loads: LoadsResult, index: int) -> LoadRow:
-    result, common = loads.results[index], loads.common
-    best, objective = result.recommended, result.tuning.objective
-    if best is None:
-        return LoadRow(
-            load=load_text(result.tuning), winner=headline(result), gain="", against_common=""
-        )
-    is_default = best.key == result.contest.default
-    if common is None:
-        against_common = ""
-    elif best.key == common.key:
-        against_common = "the same"
-    else:
-        against_common = times(common.costs[index], objective)
-    return LoadRow(
-        load=load_text(result.tuning),
-        winner=capital(names(result)[best.key]),
-        gain="the same" if is_default else times(result.compared_with_default(best.key), objective),
-        against_common=against_common,
-    )
-
-
-def common_document(loads: LoadsResult) -> dict[str, Any]:
-    """The common configuration as plain data."""
-    common, cell = loads.common, common_cell(loads)
-    return {
-        "sentence": common_sentence(loads),
-        "state": common.state if common is not None else None,
-        "cell": common.key if common is not None else None,
-        "name": capital(names(loads.results[0])[common.key]) if common is not None else None,
-        "settings": dict(cell.axes) if cell is not None else None,
-        "costs": [
-            {
-                "load": dict(result.tuning.load),
-                "recommended_speedup_ratio": cost.speedup_ratio if cost is not None else None,
-                "recommended_speedup_interval": ratio_interval_pair(cost.interval)
-                if cost is not None
-                else None,
-            }
-            for result, cost in zip(
-                loads.results, common.costs if common is not None else (), strict=common is not None
-            )
-        ],
-    }

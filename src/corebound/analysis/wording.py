@@ -453,6 +453,24 @@ def relative_speed(
     return f"{text} {words[0] if speedup_ratio > 1 else words[1]}"
 
 
+def change_text(
+    comparison: Comparison | None, words: tuple[str, str] = ("faster", "slower")
+) -> str:
+    """How one compares with another: `1.30× faster (95 % CI 1.21–1.39)`.
+
+    Args:
+        comparison: The comparison; None without launches of both.
+        words: What a ratio above 1 means, and what one below 1 means.
+    """
+    interval = comparison.interval if comparison is not None else None
+    if comparison is None or interval is None or not is_usable_ratio(interval.low, interval.high):
+        return NO_ESTIMATE
+    text: str = comparison.verdict
+    if text in {"faster", "slower"}:
+        text = relative_speed(comparison.speedup_ratio, words=words)
+    return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
+
+
 def headline_speed(comparison: Comparison) -> str:
     """How much faster or slower, for a headline: if that is hardly known, how much at least."""
     interval = comparison.interval

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from corebound.analysis.tuning_loads import common_cell, common_sentence, load_text
-from corebound.analysis.tuning_text import headline
-from corebound.analysis.tuning_verification import Answer
+from corebound.analysis.tuning_checks import Answer
+from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget, Seed, in_python, path_or_none
 from corebound.api.comparison import ComparedRow
@@ -20,14 +19,20 @@ from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.planning.artefacts import ArtefactKind
+from corebound.present.tune import common_sentence, headline, load_text
 from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
 from corebound.scenario.models import ProfileName
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import CONFIG
-from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_scenario
-from corebound.workflow.tune_loads import LoadsOutcome, tune_loads
-from corebound.workflow.tune_verify import VerifyResult, verify_recommendations
+from corebound.workflow.tune import (
+    LoadsOutcome,
+    TuneOutcome,
+    TuneRequest,
+    tune_loads,
+    tune_scenario,
+)
+from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
 
 
 class Tuning(Shown, frozen=True, kw_only=True):

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from msgspec import Struct
+
+from corebound.errors import InputError
 from corebound.machine.topology import Topology
 from corebound.planning.cpu_selection import cores_of
-from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING_SERVERS, SERVERS
-from corebound.scenario.cell import Framework
-from corebound.scenario.settings import WaitPolicy
+from corebound.scenario.builtin_workloads import (
+    LAUNCHERS,
+    PINNING_SERVERS,
+    SERVERS,
+    SHAPES_BY_PARAMETER,
+)
+from corebound.scenario.cell import Cell, Framework
+from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
+from corebound.scenario.models import ProfileName, Scenario, measure_for
+from corebound.scenario.settings import SETTINGS, ExplicitCpus, WaitPolicy
 
 # The values of settings by name, as a scenario file would have them.
 Choice = Mapping[str, Any]
@@ -26,6 +36,10 @@ _OPENMP: frozenset[Framework] = frozenset(
 )
 # The threading layers of a BLAS that are OpenMP, as threadpoolctl names them.
 _OPENMP_LAYERS = frozenset({"openmp", "intel", "gnu", "pgi"})
+# The parameters that a search for a rate sets itself.
+_TRAFFIC_PARAMETERS = frozenset({*SHAPES_BY_PARAMETER, "traffic", "client"})
+# With fewer requests, a search seldom finds the rate to within a tenth.
+_LEAST_SEARCH = 600
 
 
 def choices(
@@ -129,3 +143,164 @@ def include_entries(
                 entry[key] = value
         entries.append(entry)
     return entries
+
+
+class SearchSpace(Struct, frozen=True, kw_only=True):
+    """The candidates of a scenario, the default first.
+
+    Attributes:
+        found: The choices; each may lack keys, which then have the value of `base`.
+        base: The values of the scenario's own baseline.
+        keys: What the choices vary.
+        document: The scenario without its matrix, with the profile applied.
+        load: The parameters that the scenario varies and that all candidates share.
+    """
+
+    found: tuple[Choice, ...]
+    base: Choice
+    keys: tuple[str, ...]
+    document: Mapping[str, Any]
+    load: tuple[tuple[str, str], ...]
+
+    def with_candidates(self, found: Sequence[Choice]) -> dict[str, Any]:
+        """The scenario whose matrix is these candidates, and whose baseline is the first."""
+        entries = include_entries(found, self.base, self.keys)
+        return {**self.document, "matrix": {"include": entries}, "baseline": entries[0]}
+
+
+def search_space(
+    scenario: Scenario,
+    cells: Sequence[Cell],
+    topology: Topology,
+    *,
+    objective: str,
+    bound_ms: float | None,
+    vary: Collection[str],
+    profile: ProfileName | None,
+    blas_layers: Collection[str] = (),
+) -> SearchSpace:
+    """The candidates of a scenario for an objective of `corebound tune`.
+
+    Args:
+        scenario: The scenario.
+        cells: Those of its cells that are tuned; they do the same work.
+        topology: The host.
+        objective: What is compared.
+        bound_ms: The latency that 99 % of requests may take, for the objective `rate`.
+        vary: Parameters of the workload that may change, because they do not change its work.
+        profile: The profile of the run.
+        blas_layers: The threading layers of the BLAS that NumPy uses.
+
+    Raises:
+        InputError: The cells differ in a parameter that may not change, one that may change does
+            not exist, or a cell without a server has no rate.
+    """
+    is_rate = objective == "rate"
+    if is_rate:
+        _require_servers(cells)
+    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
+    selected = {cell.key for cell in cells}
+    points = [point for point in points_of(scenario, matrix, profile) if point.cell.key in selected]
+    baseline = baseline_of(cells[0], cells, scenario) or cells[0]
+    own_base = next(point for point in points if point.cell.key == baseline.key)
+    own = _TRAFFIC_PARAMETERS if is_rate else frozenset()
+    fixed = _fixed_parameters(points, own_base, vary, own)
+    every_cell = expand(scenario, "", profile)
+    load = tuple(
+        (axis, value)
+        for axis, value in baseline.axes
+        if axis in fixed and len({dict(cell.axes).get(axis) for cell in every_cell}) > 1
+    )
+    own_settings = [axis for axis, _ in baseline.axes if axis in SETTINGS]
+    expanded = ["binding", "threads", "wait_policy", "workers"]
+    if "OMP_WAIT_POLICY" in scenario.env:
+        expanded.remove("wait_policy")
+    keys = tuple(
+        dict.fromkeys([*expanded, *own_settings, *(f"parameters.{name}" for name in vary)])
+    )
+    base = _values(own_base, keys)
+    planned = choices(
+        topology,
+        baseline.framework,
+        vary_workers=objective in {"throughput", "rate"},
+        workers=baseline.workers,
+        blas_layers=blas_layers if baseline.framework == "numpy" else (),
+    )
+    in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
+    full = [{**base, **one} for one in in_keys]
+    launcher_first = [one for one in full[1:] if one["binding"] == "launcher"]
+    found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
+    measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
+    if is_rate:
+        fixed |= {"traffic": "rate-search", "bound_ms": bound_ms}
+        measure["iterations"] = max(measure_for(scenario, profile).requests, _LEAST_SEARCH)
+    document = {
+        key: value
+        for key, value in scenario.document().items()
+        if key not in {"matrix", "baseline", "claims", "profiles", *keys}
+    }
+    document |= {
+        "parameters": fixed,
+        "measure": {**measure, "alternate": "never", "duplicates": "once"},
+    }
+    return SearchSpace(found=found, base=base, keys=keys, document=document, load=load)
+
+
+def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
+    """The values of a point's keys, as a scenario file would have them."""
+    values: dict[str, Any] = {}
+    for key in keys:
+        section, _, name = key.rpartition(".")
+        value = (point.parameters[name] if section else point.settings[key]).value
+        values[key] = {"cpus": value.cpus} if isinstance(value, ExplicitCpus) else value
+    return values
+
+
+def _fixed_parameters(
+    points: Sequence[Point], base: Point, vary: Collection[str], own: Collection[str]
+) -> dict[str, Any]:
+    """The parameters that all candidates share, without those that the objective sets itself.
+
+    Raises:
+        InputError: The points differ in a parameter that may not change, or a parameter that may
+            change does not exist.
+    """
+    unknown = [name for name in vary if name not in base.parameters]
+    if unknown:
+        raise InputError(
+            what=f"the workload has no parameter `{unknown[0]}` in this scenario.",
+            where="--vary",
+            fix=f"Its parameters: {', '.join(base.parameters) or 'none'}.",
+        )
+    for name in base.parameters:
+        if name in own:
+            continue
+        texts = dict.fromkeys(
+            point.parameters[name].text for point in points if name in point.parameters
+        )
+        if len(texts) > 1 and name not in vary:
+            first = next(iter(texts))
+            raise InputError(
+                what=f"the scenario varies the parameter `{name}` ({', '.join(texts)}), and so the"
+                " work that is measured.",
+                where="corebound tune",
+                fix=f"Select one value, as in `--only {name}={first}`, tune for each with"
+                f" `--each {name}`, or let the race choose with `--vary {name}`.",
+            )
+    return {
+        name: value.value for name, value in base.parameters.items() if name not in {*own, *vary}
+    }
+
+
+def _require_servers(cells: Sequence[Cell]) -> None:
+    """Check that a rate can be searched.
+
+    Raises:
+        InputError: A cell is no server.
+    """
+    if any(cell.framework not in SERVERS for cell in cells):
+        raise InputError(
+            what="only a server has a rate of requests.",
+            where="--objective rate",
+            fix="Write `--objective throughput`, or select cells of a server with `--only`.",
+        )

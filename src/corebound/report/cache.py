@@ -41,7 +41,9 @@ class PageCache:
                 dict[str, tuple[str, str]],
                 records,
                 f"site-{cache.digest(os.fsencode(out.resolve()))}",
-                version=cache.code("report", "analysis", "stats", "records", "units.py", templates),
+                version=cache.code(
+                    "report", "present", "analysis", "stats", "records", "units.py", templates
+                ),
             )
         self._before = (self._file and self._file.load()) or {}
         self._now: dict[str, tuple[str, str]] = {}

@@ -13,9 +13,8 @@ from corebound.analysis.recommendation import Race
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
+from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
-from corebound.analysis.tuning_proofs import Proof
-from corebound.analysis.tuning_verification import Verification
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
 from corebound.records.calibration import Calibration

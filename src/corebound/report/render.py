@@ -23,7 +23,15 @@ from corebound.analysis.triage import (
 )
 from corebound.report.charts.commits import commit_bars_svg
 from corebound.report.charts.history import history_svg, sparkline_svg
-from corebound.report.charts.intervals import class_svg, effect_svg, interval_svg, spark_svg
+from corebound.report.charts.intervals import (
+    change_svg,
+    class_svg,
+    effect_svg,
+    interval_svg,
+    spark_svg,
+    table_axis,
+    table_ticks,
+)
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
 from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
@@ -291,6 +299,7 @@ class Renderer:
         self._environment.globals.update(
             note=note,
             no_binding_mode=NO_BINDING_MODE,
+            change_svg=change_svg,
             class_svg=class_svg,
             commit_bars_svg=commit_bars_svg,
             dots_svg=dots_svg,
@@ -302,6 +311,8 @@ class Renderer:
             scaling_svg=scaling_svg,
             sparkline_svg=sparkline_svg,
             spark_svg=spark_svg,
+            table_axis=table_axis,
+            table_ticks=table_ticks,
             threads_svg=threads_svg,
             topology_html=topology_html,
             trace_svg=trace_svg,

@@ -24,9 +24,8 @@ from corebound.analysis.run_comparison import (
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.analysis.serialize import hosts_document, json_file
-from corebound.analysis.tuning_document import tune_document
-from corebound.analysis.tuning_text import races
 from corebound.errors import InputError, report_os_errors
+from corebound.present.tune import races, tune_document
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
 from corebound.records.run_record import Run

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from corebound.analysis.tuning_proofs import Proof
+from corebound.analysis.tuning_checks import Proof
 from corebound.machine.topology import parse_cpu_list
 from corebound.planning.artefacts import Artefact, ArtefactKind
 

@@ -15,7 +15,7 @@ from corebound import clock
 from corebound.analysis.host_comparison import HostComparison, compare_hosts
 from corebound.analysis.host_records import Record
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_verification import latest_verification
+from corebound.analysis.tuning_checks import latest_verification
 from corebound.errors import Fault, InputError, collect_fault, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,27 +14,34 @@ from msgspec.structs import replace
 
 from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
 from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
-from corebound.analysis.tuning_document import tune_document
-from corebound.analysis.tuning_proofs import Proof
-from corebound.analysis.tuning_text import headline, name_of, provenance, race_line
+from corebound.analysis.tuning_checks import Proof
+from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import InputError
 from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
 from corebound.planning.artefacts import KINDS, ArtefactKind
-from corebound.planning.candidates import Choice, choices, distinct, include_entries
+from corebound.planning.candidates import Choice, search_space
+from corebound.present.tune import (
+    common_document,
+    headline,
+    load_text,
+    name_of,
+    names,
+    provenance,
+    race_line,
+    tune_document,
+)
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.tuning import RACE_SHARE, NotTried, Objective, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
-from corebound.scenario.builtin_workloads import SERVERS, SHAPES_BY_PARAMETER
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
-from corebound.scenario.models import Measure, measure_for
-from corebound.scenario.settings import SETTINGS, ExplicitCpus
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Measure
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
@@ -53,18 +61,16 @@ from corebound.workflow.scenarios import (
     find_environments,
     load_scenarios,
 )
-from corebound.workflow.tune_artefacts import prove, write_artefacts
-from corebound.workflow.tunings import StoredTuning, latest_tunings
+from corebound.workflow.tune_checks import again, prove, write_artefacts
+from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
+# Of the budget for several loads; the rest is for launches of the common configuration.
+_RACES_SHARE = 0.85
 # A matrix has room for so many includes.
 _MOST_POINTS = 256
-# The parameters that a search for a rate sets itself.
-_TRAFFIC_PARAMETERS = frozenset({*SHAPES_BY_PARAMETER, "traffic", "client"})
-# With fewer requests, a search seldom finds the rate to within a tenth.
-_LEAST_SEARCH = 600
 
 
 class TuneRequest(Struct, frozen=True, kw_only=True):
@@ -136,6 +142,19 @@ class TuneOutcome(Struct, frozen=True, kw_only=True):
         return {**tune_document(self.result, self.proofs), "records": str(self.records)}
 
 
+class LoadsOutcome(Struct, frozen=True, kw_only=True):
+    """The result of each load's race, and what they say together."""
+
+    outcomes: tuple[TuneOutcome, ...]
+    loads: LoadsResult
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The result as plain data, as `--json` prints it."""
+        outcomes = [outcome.document for outcome in self.outcomes]
+        return {"common": common_document(self.loads), "loads": outcomes}
+
+
 def tune_scenario(
     request: TuneRequest, reporter: Reporter, *, unlocked: bool = False, wait_s: float = 0.0
 ) -> TuneOutcome:
@@ -201,6 +220,94 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
 
 
+def tune_loads(
+    request: TuneRequest,
+    each: Sequence[str],
+    reporter: Reporter,
+    *,
+    unlocked: bool = False,
+    wait_s: float = 0.0,
+) -> LoadsOutcome:
+    """Race the configurations for each load, then check whether one configuration does for all.
+
+    Args:
+        request: The user's request; its budget is for all loads together.
+        each: The parameters whose values make the loads.
+        reporter: Shows the progress.
+        unlocked: Whether to measure beside other runs.
+        wait_s: How long to wait for another run on this host, in seconds.
+
+    Raises:
+        InputError: The scenario does not vary one of these parameters.
+        CoreboundError: The scenario or the host does not allow it.
+    """
+    loads = _loads(load_one(request), tuple(dict.fromkeys(each)))
+    begin_s = time.monotonic()
+
+    def left_s(share: float) -> float | None:
+        if request.budget_s is None:
+            return None
+        return max(share * request.budget_s - (time.monotonic() - begin_s), 0.0)
+
+    outcomes = []
+    with ExitStack() as stack:
+        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        for index, load in enumerate(loads):
+            left = left_s(_RACES_SHARE)
+            of_load = replace(
+                request,
+                load=load,
+                budget_s=None if left is None else left / (len(loads) - index),
+                out=request.out / "-".join(f"{name}-{value}" for name, value in load),
+            )
+            outcome = race(of_load, reporter)
+            outcomes.append(outcome)
+        results = [outcome.result for outcome in outcomes]
+        checks = stored_checks(request.run.records, results, [])
+        together = loads_result(results, checks)
+        for result, key in together.unchecked:
+            checks.setdefault(result.run.id, []).append(
+                _check(result, key, request, left_s(1.0), reporter)
+            )
+    return LoadsOutcome(outcomes=tuple(outcomes), loads=loads_result(results, checks))
+
+
+def _loads(
+    loaded: LoadedScenario, each: tuple[str, ...]
+) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """The values of these parameters that cells have together, in their order."""
+    for name in each:
+        values = {dict(cell.axes)[name] for cell in loaded.cells if name in dict(cell.parameters)}
+        if not values:
+            raise InputError(
+                what=f"the scenario does not vary the parameter `{name}`.",
+                where=f"--each {name}",
+                fix="Name a parameter with several values in `matrix.parameters`.",
+            )
+    return tuple(
+        dict.fromkeys(
+            tuple((name, dict(cell.axes)[name]) for name in each) for cell in loaded.cells
+        )
+    )
+
+
+def _check(
+    result: TuneResult, key: str, request: TuneRequest, budget_s: float | None, reporter: Reporter
+) -> TuneResult:
+    """Launch the recommended configuration of a load and the common one, as after a race."""
+    recommended = result.recommended
+    if recommended is None:
+        raise ValueError("only a load with a recommendation has a common configuration")
+    reporter.notify(
+        f"Comparing {names(result)[recommended.key]} with {names(result)[key]}"
+        f" for {load_text(result.tuning)}."
+    )
+    prepared = again(result, {recommended.key, key}, recommended, request.run, reporter.notify)
+    with ExitStack() as running:
+        launched = execute_run(preflight(prepared, reporter), budget_s, reporter, running)
+    return analyse_tuning(launched.run, launched.launches)
+
+
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
     loaded = load_one(request)
     folder = documents.tunes_folder(request.run.records)
@@ -258,9 +365,24 @@ def load_one(request: TuneRequest) -> LoadedScenario:
 
 def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _TunePlan:
     """Plan the race: first all candidates, then those that fit into `max_candidates`."""
-    space = _search_space(loaded, request)
+    space = search_space(
+        loaded.scenario,
+        loaded.cells,
+        discovery.live_topology(),
+        objective=request.objective,
+        bound_ms=request.bound_ms,
+        vary=request.vary,
+        profile=request.run.profile,
+        blas_layers=_blas_layers(loaded),
+    )
+
+    def with_candidates(found: Sequence[Choice]) -> LoadedScenario:
+        path = display_path(loaded.path)
+        scenario = load_document(space.with_candidates(found), path)
+        return replace(loaded, scenario=scenario, cells=expand(scenario, path))
+
     found = space.found[:_MOST_POINTS]
-    everything = space.with_candidates(found)
+    everything = with_candidates(found)
     plain = replace(request.run, profile=None, only=())
     _, (task,) = plan_run((everything,), plain, notify)
     launched = [
@@ -283,7 +405,7 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
         if index in left_out
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
-    candidates = space.with_candidates(kept) if left_out else everything
+    candidates = with_candidates(kept) if left_out else everything
     run, (task,) = plan_run((candidates,), plain, notify)
     rule = _rule(task.planned[0].measure, request.budget_s)
     tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
@@ -305,154 +427,14 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
     )
 
 
-class _SearchSpace(Struct, frozen=True, kw_only=True):
-    """The candidates of a scenario, the default first.
-
-    Attributes:
-        loaded: The scenario.
-        found: The choices; each may lack keys, which then have the value of `base`.
-        base: The values of the scenario's own baseline.
-        keys: What the choices vary.
-        document: The scenario without its matrix, with the profile applied.
-        load: The parameters that the scenario varies and that all candidates share.
-    """
-
-    loaded: LoadedScenario
-    found: tuple[Choice, ...]
-    base: Choice
-    keys: tuple[str, ...]
-    document: Mapping[str, Any]
-    load: tuple[tuple[str, str], ...]
-
-    def with_candidates(self, found: Sequence[Choice]) -> LoadedScenario:
-        """The scenario whose matrix is these candidates, and whose baseline is the first."""
-        entries = include_entries(found, self.base, self.keys)
-        document = {**self.document, "matrix": {"include": entries}, "baseline": entries[0]}
-        path = display_path(self.loaded.path)
-        scenario = load_document(document, path)
-        return replace(self.loaded, scenario=scenario, cells=expand(scenario, path))
-
-
-def _search_space(loaded: LoadedScenario, request: TuneRequest) -> _SearchSpace:
-    scenario, profile = loaded.scenario, request.run.profile
-    if request.objective == "rate":
-        _require_servers(loaded.cells)
-    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
-    selected = {cell.key for cell in loaded.cells}
-    points = [point for point in points_of(scenario, matrix, profile) if point.cell.key in selected]
-    baseline = baseline_of(loaded.cells[0], loaded.cells, scenario) or loaded.cells[0]
-    own_base = next(point for point in points if point.cell.key == baseline.key)
-    fixed = _fixed_parameters(points, own_base, request)
-    every_cell = expand(scenario, str(loaded.path), profile)
-    load = tuple(
-        (axis, value)
-        for axis, value in baseline.axes
-        if axis in fixed and len({dict(cell.axes).get(axis) for cell in every_cell}) > 1
-    )
-    own_settings = [axis for axis, _ in baseline.axes if axis in SETTINGS]
-    expanded = ["binding", "threads", "wait_policy", "workers"]
-    if "OMP_WAIT_POLICY" in scenario.env:
-        expanded.remove("wait_policy")
-    keys = tuple(
-        dict.fromkeys([*expanded, *own_settings, *(f"parameters.{name}" for name in request.vary)])
-    )
-    base = _values(own_base, keys)
-    planned = choices(
-        discovery.live_topology(),
-        baseline.framework,
-        vary_workers=request.objective in {"throughput", "rate"},
-        workers=baseline.workers,
-        blas_layers=_blas_layers(loaded) if baseline.framework == "numpy" else (),
-    )
-    in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
-    full = [{**base, **one} for one in in_keys]
-    launcher_first = [one for one in full[1:] if one["binding"] == "launcher"]
-    found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
-    measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
-    if request.objective == "rate":
-        fixed |= {"traffic": "rate-search", "bound_ms": request.bound_ms}
-        measure["iterations"] = max(measure_for(scenario, profile).requests, _LEAST_SEARCH)
-    document = {
-        key: value
-        for key, value in scenario.document().items()
-        if key not in {"matrix", "baseline", "claims", "profiles", *keys}
-    }
-    document |= {
-        "parameters": fixed,
-        "measure": {**measure, "alternate": "never", "duplicates": "once"},
-    }
-    return _SearchSpace(
-        loaded=loaded, found=found, base=base, keys=keys, document=document, load=load
-    )
-
-
 def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
-    """How the BLAS of a scenario's NumPy makes threads."""
+    """How the BLAS of a scenario's NumPy makes threads; nothing without NumPy."""
+    if all(cell.framework != "numpy" for cell in loaded.cells):
+        return ()
     if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
         return ("intel",)  # a built-in workload loads it beside NumPy's own
     made = filter(None, find_environments((loaded,), Path.cwd()).values())
     return tuple(layer for environment in made for layer in blas_layers(environment.python))
-
-
-def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
-    """The values of a point's keys, as a scenario file would have them."""
-    values: dict[str, Any] = {}
-    for key in keys:
-        section, _, name = key.rpartition(".")
-        value = (point.parameters[name] if section else point.settings[key]).value
-        values[key] = {"cpus": value.cpus} if isinstance(value, ExplicitCpus) else value
-    return values
-
-
-def _fixed_parameters(points: Sequence[Point], base: Point, request: TuneRequest) -> dict[str, Any]:
-    """The parameters that all candidates share.
-
-    Raises:
-        InputError: The points differ in a parameter that may not change, or a parameter that may
-            change does not exist.
-    """
-    unknown = [name for name in request.vary if name not in base.parameters]
-    if unknown:
-        raise InputError(
-            what=f"the workload has no parameter `{unknown[0]}` in this scenario.",
-            where="--vary",
-            fix=f"Its parameters: {', '.join(base.parameters) or 'none'}.",
-        )
-    own = _TRAFFIC_PARAMETERS if request.objective == "rate" else frozenset()
-    for name in base.parameters:
-        if name in own:
-            continue
-        texts = dict.fromkeys(
-            point.parameters[name].text for point in points if name in point.parameters
-        )
-        if len(texts) > 1 and name not in request.vary:
-            first = next(iter(texts))
-            raise InputError(
-                what=f"the scenario varies the parameter `{name}` ({', '.join(texts)}), and so the"
-                " work that is measured.",
-                where="corebound tune",
-                fix=f"Select one value, as in `--only {name}={first}`, tune for each with"
-                f" `--each {name}`, or let the race choose with `--vary {name}`.",
-            )
-    return {
-        name: value.value
-        for name, value in base.parameters.items()
-        if name not in own.union(request.vary)
-    }
-
-
-def _require_servers(cells: Sequence[Cell]) -> None:
-    """Check that a rate can be searched.
-
-    Raises:
-        InputError: A cell is no server.
-    """
-    if any(cell.framework not in SERVERS for cell in cells):
-        raise InputError(
-            what="only a server has a rate of requests.",
-            where="--objective rate",
-            fix="Write `--objective throughput`, or select cells of a server with `--only`.",
-        )
 
 
 def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:

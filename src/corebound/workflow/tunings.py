@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
+from corebound.analysis.tuning_checks import Proof, launched_proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
-from corebound.analysis.tuning_proofs import Proof, launched_proof
-from corebound.analysis.tuning_text import provenance
 from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
+from corebound.present.tune import provenance
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run

@@ -7,7 +7,7 @@ from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import analyse_tuning
-from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
+from corebound.present.tune import certainty, headline
 from corebound.records.telemetry import Disturbance
 from corebound.records.tuning import Objective, RaceRule, Tuning
 from corebound.stats.comparison import compare_expected
@@ -173,33 +173,6 @@ def test_the_objective_decides_what_is_best(objective: Objective, recommended: s
 
     assert result.recommended is not None
     assert result.recommended.key == recommended
-
-
-def test_a_decided_race_says_how_sure_it_is() -> None:
-    first, *_ = certainty(analyse_tuning(*a_tuned_run(PLANTED)))
-
-    assert first.startswith("With 95 % confidence, none of the 4 configurations tried")
-
-
-def test_names_leave_out_what_is_as_in_the_default() -> None:
-    known = names(analyse_tuning(*a_tuned_run(PLANTED)))
-
-    assert known[DEFAULT] == "the default"
-    assert known[ONE_THREAD] == "unbound, 1 thread"
-
-
-def test_what_was_not_tried_is_listed_with_its_reason() -> None:
-    assert not_tried(analyse_tuning(*a_tuned_run(PLANTED))) == (
-        ("One node", "beyond `--max-candidates 4`"),
-    )
-
-
-def test_a_worse_configuration_is_slower_by_a_ratio_above_1() -> None:
-    result = analyse_tuning(*a_tuned_run(PLANTED))
-
-    text = times(result.compared_with_default(ONE_THREAD), "latency")
-    assert text.startswith("1.4")
-    assert "× slower (95 % CI 1." in text
 
 
 def test_a_gain_is_that_of_launches_of_any_mode() -> None:

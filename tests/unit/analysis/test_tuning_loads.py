@@ -8,12 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
-from corebound.analysis.tuning_loads import (
-    common_document,
-    common_sentence,
-    load_rows,
-    loads_result,
-)
+from corebound.analysis.tuning_loads import loads_result
+from corebound.present.sections import text_of
+from corebound.present.tune import common_document, common_sentence, loads_table
 from corebound.records.tuning import RaceRule, Tuning
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
@@ -42,7 +39,7 @@ def test_one_configuration_that_all_loads_recommend_does_for_all() -> None:
     assert loads.common is not None
     assert (loads.common.key, loads.common.state) == (BOUND, "one")
     assert "the best for each" in common_sentence(loads)
-    assert [row.against_common for row in load_rows(loads)] == ["the same", "the same"]
+    assert [row[-1] for row in loads_table(loads).rows] == ["the same", "the same"]
 
 
 def test_the_common_configuration_has_the_least_worst_loss() -> None:
@@ -101,5 +98,5 @@ def test_without_a_recommendation_for_each_load_there_is_no_common_one() -> None
 
     assert loads.common is None
     assert "not every load" in common_sentence(loads)
-    assert "not complete" in load_rows(loads)[1].winner
+    assert "not complete" in text_of(loads_table(loads).rows[1][1])
     assert common_document(loads)["costs"] == []

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from corebound.analysis.tuning import analyse_tuning
-from corebound.analysis.tuning_document import tune_document
 from corebound.cli.app import main
-from corebound.cli.commands.tune import print_result
-from corebound.cli.output.console import Console
 from corebound.planning.artefacts import KINDS
 from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.runner import Task
@@ -30,45 +24,7 @@ from support.tuning import (
     ONE_THREAD,
     a_tuned_run,
     a_tuned_scenario,
-    a_tuning,
 )
-
-
-def printed(**changes: float) -> str:
-    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0} | changes
-    out = io.StringIO()
-    result = analyse_tuning(*a_tuned_run(times_ms))
-    print_result(result, Path("records/r1.jsonl"), Console(file=out, width=120))
-    return out.getvalue()
-
-
-def test_the_recommendation_is_the_first_line() -> None:
-    first, second, *_ = printed().splitlines()
-
-    assert first.startswith("Use physical cores, one thread a core: 1.25× faster")
-    assert second.startswith("With 95 % confidence")
-
-
-def test_every_configuration_has_a_line_with_how_its_race_ended() -> None:
-    text = printed()
-
-    race = " ".join(text[text.index("Race") :].split())
-    assert "dropped: 1.76× of physical cores, one thread a core" in race
-    assert "stayed" in race
-    assert "Not tried: One node: beyond `--max-candidates 4`" in race
-    assert text.endswith("Records: records/r1.jsonl\n")
-
-
-def test_the_document_names_the_settings_and_the_finalists() -> None:
-    result, files = a_tuning()
-
-    document = json.loads(json.dumps(tune_document(result, files)))
-
-    assert document["advice"] == "change"
-    assert document["settings"] == {"binding": "physical-cores", "threads": "per-core"}
-    assert [one["cell"] for one in document["finalists"]][:2] == [BOUND, DEFAULT]
-    assert document["finalists"][0]["winner_speedup_ratio"] is None
-    assert {one["kind"] for one in document["files"]} >= {"shell", "docker", "systemd"}
 
 
 def raced(

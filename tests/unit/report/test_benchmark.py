@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import latest_value, plain
+from corebound.present.sections import Fact
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import (
@@ -21,7 +22,6 @@ from corebound.report.pages.benchmark import (
     select_charts,
 )
 from corebound.report.pages.history import history_page
-from corebound.report.scenario.provenance import Fact
 from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
 from support.markup import by_id, parse_html

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
-from corebound.analysis.tuning_text import headline, races
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
+from corebound.present.tune import headline, races
 from corebound.records import jsonl
 from corebound.records.telemetry import Disturbance
 from corebound.report import site

@@ -8,21 +8,9 @@ from pathlib import Path
 from typing import Annotated, NoReturn, cast
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from corebound import units
-from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_loads import (
-    LoadsResult,
-    common_sentence,
-    load_rows,
-    load_text,
-)
-from corebound.analysis.tuning_proofs import Proof
-from corebound.analysis.tuning_text import certainty, headline, names, not_tried, times
-from corebound.analysis.tuning_verification import Answer
-from corebound.analysis.wording import count
+from corebound.analysis.tuning_checks import Answer
 from corebound.cli.options import (
     Budget,
     Config,
@@ -39,18 +27,24 @@ from corebound.cli.options import (
     typed_command,
     wait_seconds,
 )
-from corebound.cli.output.console import Console, print_table
+from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
+from corebound.cli.output.sections import print_sections
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.planning.artefacts import KINDS, ArtefactKind
+from corebound.present.tune import (
+    load_text,
+    loads_sections,
+    tune_sections,
+    verification_sections,
+)
 from corebound.records.jsonl import RECORDS
 from corebound.records.tuning import Objective
 from corebound.workflow import projects
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_scenario
-from corebound.workflow.tune_loads import tune_loads
-from corebound.workflow.tune_verify import VerifyResult, verify_recommendations
+from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_loads, tune_scenario
+from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
 
 _MOST_CANDIDATES = 256
 
@@ -188,9 +182,8 @@ def tune(
 
 
 def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
-    print_result(outcome.result, outcome.records, console)
-    for proof in outcome.proofs:
-        console.print(Text(_proof_text(proof)), soft_wrap=True)
+    records = str(outcome.records)
+    print_sections(tune_sections(outcome.result, records=records, proofs=outcome.proofs), console)
 
 
 def _tune_loads(
@@ -208,23 +201,12 @@ def _tune_loads(
         print_json(tuned.document)
     else:
         console = Console()
-        print_loads(tuned.loads, console)
+        print_sections(loads_sections(tuned.loads), console)
         for outcome in tuned.outcomes:
             console.print(Text(f"\n{load_text(outcome.result.tuning)}", style="bold"))
             _print_outcome(outcome, console)
     answers = [outcome.result.recommended is not None for outcome in tuned.outcomes]
     raise typer.Exit(0 if all(answers) else NO_ANSWER)
-
-
-def print_loads(loads: LoadsResult, console: Console) -> None:
-    """Print whether one configuration does for all loads, and a line for each load."""
-    console.print(Text(common_sentence(loads), style="bold"))
-    table = Table(title="Loads", title_justify="left", box=None, padding=(0, 1))
-    for heading in ("load", "winner", "against the default", "against the common one"):
-        table.add_column(heading, overflow="fold")
-    for row in load_rows(loads):
-        table.add_row(row.load, row.winner, row.gain, row.against_common)
-    print_table(table, console)
 
 
 def _bound_ms(bound: str) -> float:
@@ -274,83 +256,6 @@ def _print_verifications(verified: Sequence[VerifyResult], console: Console) -> 
             console.print()
         if len(verified) > 1:
             console.print(Text(each.title, style="bold"))
-        print_verification(each, console)
-
-
-def print_verification(verified: VerifyResult, console: Console) -> None:
-    """Print whether a recommendation holds, what changed, and the new launches."""
-    now = verified.verification.now
-    console.print(Text(verified.verification.text, style="bold"))
-    for difference in verified.differences:
-        console.print(Text(f"Changed since the race: {difference}"))
-    if now.confirmed:
-        print_table(_finalists_table(now), console)
-    console.print(Text(f"Records: {verified.records}"), soft_wrap=True)
-
-
-def _proof_text(proof: Proof) -> str:
-    sign = {"launched": "✓", "differs": "✗", "wrong": "✗"}.get(proof.state, "–")
-    text = f"{sign} {proof.artefact.title}, {proof.artefact.file}: {proof.evidence}"
-    return f"{text} {proof.artefact.note}".rstrip()
-
-
-def print_result(result: TuneResult, records: Path, console: Console) -> None:
-    """Print the recommendation, the fresh launches, the race, and what was not tried."""
-    console.print(Text(headline(result), style="bold"))
-    for sentence in certainty(result):
-        console.print(Text(sentence))
-    if result.confirmed and result.advice != "unfinished":
-        print_table(_finalists_table(result), console)
-    print_table(_race_table(result), console)
-    for name, reason in not_tried(result):
-        console.print(Text(f"Not tried: {name}: {reason}", style="dim"))
-    if result.duplicates:
-        same = count(len(result.duplicates), "configuration")
-        console.print(
-            Text(
-                f"Not launched separately: {same} that equal others on this host.",
-                style="dim",
-            )
-        )
-    console.print(Text(f"Records: {records}"), soft_wrap=True)
-
-
-def _finalists_table(result: TuneResult) -> Table:
-    table = Table(title="Fresh launches", title_justify="left", box=None, padding=(0, 1))
-    table.add_column("configuration", overflow="fold")
-    for heading in ("value", "the winner compared with it"):
-        table.add_column(heading, justify="right")
-    known = names(result)
-    winner, *others = result.confirmed
-    rows = [
-        (winner, "winner"),
-        *((other, times(other.comparison, result.tuning.objective)) for other in others),
-    ]
-    for one, compared in rows:
-        value_ns = one.summary.median_ns
-        value = "–" if value_ns is None else units.duration(value_ns)
-        table.add_row(known[one.cell.key], value, compared)
-    return table
-
-
-def _race_table(result: TuneResult) -> Table:
-    table = Table(title="Race", title_justify="left", box=None, padding=(0, 1))
-    table.add_column("configuration", overflow="fold")
-    table.add_column("value", justify="right")
-    table.add_column("blocks", justify="right")
-    table.add_column("outcome", overflow="fold")
-    known, race = names(result), result.standing.race
-    dropped = {one.key: one for one in race.dropped}
-    for key in (*race.remaining, *(one.key for one in reversed(race.dropped))):
-        value_ns = result.summaries[key].median_ns
-        left = dropped.get(key)
-        if left is None:
-            blocks, outcome = race.blocks, "stayed"
-        else:
-            blocks = left.block + 1
-            by = known.get(left.by or "", "")
-            outcome = left.reason or f"dropped: {units.ratio((left.ratio or (1, 1))[0])} of {by}"
-        table.add_row(
-            known[key], "–" if value_ns is None else units.duration(value_ns), str(blocks), outcome
-        )
-    return table
+        records = str(each.records)
+        sections = verification_sections(each.verification, each.differences, records=records)
+        print_sections(sections, console)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.wording import VerdictWord, verdict_word
+from corebound.present.sections import Change, Table
 from corebound.report.charts.alt_text import describe_interval, img_attributes
 from corebound.report.charts.axis import (
     Axis,
@@ -151,6 +152,23 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
         f"{img_attributes(describe_interval(plot.low, plot.high))}>{''.join(parts)}</svg>"
     )
+
+
+def table_axis(table: Table) -> Axis | None:
+    """The axis that the comparisons which a table draws share; None without any."""
+    changes = [change for change in table.effects if change.comparison is not None]
+    comparisons = [change.comparison for change in changes if change.comparison is not None]
+    return comparison_axis(comparisons, margin=changes[0].margin) if changes else None
+
+
+def table_ticks(axis: Axis | None) -> tuple[Tick, ...]:
+    """The labels of that axis."""
+    return effect_ticks(axis, NARROW_COLUMN) if axis is not None else ()
+
+
+def change_svg(change: Change, axis: Axis) -> str:
+    """Draw a comparison of a table: its interval against 1."""
+    return spark_svg(comparison_plot(change.comparison, margin=change.margin), axis)
 
 
 def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:

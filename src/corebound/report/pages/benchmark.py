@@ -38,6 +38,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
+from corebound.present.sections import Fact
 from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
 from corebound.report.history.panel import (
@@ -51,7 +52,6 @@ from corebound.report.history.panel import (
 from corebound.report.history.timeline import Timeline
 from corebound.report.pages.changes import change_group, group_changes
 from corebound.report.pages.series_table import failing_notices, give_or_gives, no_change
-from corebound.report.scenario.provenance import Fact
 from corebound.report.urls import moments_file, points_file, series_anchor
 from corebound.stats.history.regressions import Change
 

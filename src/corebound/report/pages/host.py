@@ -12,11 +12,12 @@ from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
+from corebound.present.sections import Fact
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.charts.topology import Box, node_rows, topology_boxes
 from corebound.report.elements import Head, Hero
-from corebound.report.scenario.provenance import Fact, host_facts, topology_text
+from corebound.report.scenario.provenance import host_facts, topology_text
 from corebound.report.urls import host_data, host_file
 
 # As many as a column can hold.

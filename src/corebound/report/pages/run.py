@@ -34,11 +34,12 @@ from corebound.analysis.wording import (
 from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
 from corebound.machine.doctor.result import HostCheck
+from corebound.present.sections import Fact
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero, damaged_records
 from corebound.report.scenario.launches import log_tail, status_tone
-from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
+from corebound.report.scenario.provenance import host_facts, lock_fact
 from corebound.report.urls import host_file, raw_file, run_file
 from corebound.units import cpu_quota, size
 

@@ -14,18 +14,10 @@ from corebound.analysis.wording import count, day, total_time
 from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Topology, cpu_list
+from corebound.present.sections import Fact
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.scenario.compared_axis import compared_axis
 from corebound.units import cpu_quota, significant, size
-
-
-class Fact(Struct, frozen=True, kw_only=True):
-    """A line of the environment; `more` is folded."""
-
-    term: str
-    value: str
-    code: bool = False
-    more: tuple[str, ...] = ()
 
 
 class Provenance(Struct, frozen=True, kw_only=True):

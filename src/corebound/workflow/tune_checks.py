@@ -1,28 +1,49 @@
-"""`corebound tune --verify` without a terminal: do the recommendations still hold?"""
+"""Launch what a race recommends again: later, and through the files that set it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import secrets
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound import clock
 from corebound.analysis.tuning import TuneResult, analyse_tuning
-from corebound.analysis.tuning_document import finalists_document
-from corebound.analysis.tuning_loads import load_text
-from corebound.analysis.tuning_verification import Verification, verification
-from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault
+from corebound.analysis.tuning_checks import (
+    DIRECT,
+    THROUGH_AXIS,
+    Proof,
+    Verification,
+    launched_proof,
+    verification,
+)
+from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, report_os_errors
 from corebound.machine import discovery, identity
-from corebound.records import documents, jsonl
+from corebound.planning.artefacts import (
+    OF_FRAMEWORKS,
+    Artefact,
+    ArtefactKind,
+    artefacts,
+    fits,
+)
+from corebound.planning.commands import WORKER
+from corebound.planning.models import Command
+from corebound.planning.plan import PlannedCell
+from corebound.present.tune import finalists_document, load_text, verification_text
+from corebound.records import atomic_write, documents, jsonl
+from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.tuning import Objective, Tuning
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
+from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
@@ -30,6 +51,148 @@ from corebound.workflow.projects import Notify
 from corebound.workflow.reproduce import environment_differences, host_differences
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tunings import StoredTuning, latest_tunings
+
+_LAUNCHES = 4
+# Passes the variables of a file on.
+_WITH_FILE = 'set -a; . "$0"; set +a; exec "$@"'
+_THEN_WORK = (
+    "\nimport runpy\nrunpy.run_module('corebound.worker', run_name='__main__', alter_sys=True)\n"
+)
+
+
+def write_artefacts(
+    planned: PlannedCell,
+    kinds: Sequence[ArtefactKind],
+    folder: Path,
+    *,
+    about: Sequence[str],
+    notify: Notify,
+) -> tuple[Artefact, ...]:
+    """Write the artefacts of a configuration into a folder, and say why a kind has none.
+
+    Raises:
+        InputError: The folder cannot be written.
+    """
+    if planned.placement is None:
+        raise ValueError("a recommended configuration was launched")
+    found = partial(artefacts, planned.cell, planned.placement, planned.commands, about=about)
+    written = found(kinds)
+    can = ", ".join(dict.fromkeys(artefact.kind for artefact in written or found()))
+    for kind in kinds:
+        if not fits(kind, planned.cell.framework):
+            names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
+            without = "commands and functions in an environment without a framework"
+            what = f"cells of {' and '.join(names)}" if names else without
+            notify(f"Not written: `{kind}` is for {what}.")
+        elif all(artefact.kind != kind for artefact in written):
+            others = f" These do: {can}." if can else ""
+            notify(f"Not written: `{kind}` can set nothing of this configuration.{others}")
+    for artefact in written:
+        file = folder / artefact.file
+        with report_os_errors(
+            "the file cannot be written", where=file, fix="Choose another folder with --out."
+        ):
+            atomic_write.put(file, artefact.text.encode())
+            if artefact.readme:
+                atomic_write.put(file.with_name(f"{file.name}.README"), artefact.readme.encode())
+    return written
+
+
+def prove(
+    run: Run,
+    task: Task,
+    planned: PlannedCell,
+    written: Sequence[Artefact],
+    *,
+    records: Path,
+    folder: Path,
+    reporter: Reporter,
+) -> tuple[Proof, ...]:
+    """Launch through the artefacts of a configuration, and check the syntax of the others.
+
+    Args:
+        run: The run of the race.
+        task: Its task.
+        planned: The configuration.
+        written: Its artefacts.
+        records: The folder of records.
+        folder: The folder of the artefacts.
+        reporter: Shows the progress.
+    """
+    through = {
+        artefact.kind: command
+        for artefact in written
+        if (command := _command_through(artefact, planned, folder)) is not None
+    }
+    launches: Sequence[Launch] = ()
+    if through:
+        with ExitStack() as stack:
+            prepared = _proof_run(run, task, planned, through, records)
+            launches = execute_run(prepared, None, reporter, stack).launches
+    return tuple(
+        launched_proof(
+            artefact,
+            launches,
+            warmup=planned.measure.warmup,
+            margin=planned.measure.margin,
+        )
+        if artefact.kind in through
+        else check_artefact(artefact, python=planned.commands[0].argv[-1 - len(WORKER)])
+        for artefact in written
+    )
+
+
+def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> Command | None:
+    """The command that starts a worker through an artefact; None if that is not possible here."""
+    if len(planned.commands) > 1 or planned.traffic is not None:
+        return None
+    (command,) = planned.commands
+    file = str((folder / artefact.file).resolve())
+    python, *worker = command.argv[-1 - len(WORKER) :]
+    if artefact.kind == "shell":
+        return Command(argv=("sh", file, python, *worker), env=())
+    if artefact.kind == "env":
+        return Command(argv=("sh", "-c", _WITH_FILE, file, *command.argv), env=())
+    binds_memory = planned.placement is not None and planned.placement.memory != "default"
+    if artefact.kind == "python" and not binds_memory:
+        return Command(argv=(python, "-c", artefact.text + _THEN_WORK), env=())
+    return None
+
+
+def _proof_run(
+    run: Run,
+    task: Task,
+    planned: PlannedCell,
+    through: Mapping[ArtefactKind, Command],
+    records: Path,
+) -> PreparedRun:
+    launches = planned.measure.launches.model_copy(update={"min": _LAUNCHES, "max": _LAUNCHES})
+    measure = planned.measure.model_copy(update={"launches": launches})
+    commands: dict[str, Command] = {DIRECT: planned.commands[0]}
+    commands |= {str(kind): command for kind, command in through.items()}
+    cells = tuple(
+        replace(
+            planned,
+            cell=replace(planned.cell, axes=(*planned.cell.axes, (THROUGH_AXIS, name))),
+            commands=(command,),
+            measure=measure,
+        )
+        for name, command in commands.items()
+    )
+    tuning = run.tuning and replace(run.tuning, verifies=run.id)
+    proof = replace(
+        run,
+        id=secrets.token_hex(4),
+        started_at=clock.timestamp(),
+        tuning=tuning,
+        duplicates={},
+    )
+    return PreparedRun(
+        run=proof,
+        file=jsonl.file_of(proof, documents.proofs_folder(records)),
+        # Without an explicit baseline, the first cell is the baseline.
+        tasks=(Task(scenario=task.scenario.model_copy(update={"baseline": None}), planned=cells),),
+    )
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
@@ -64,7 +227,7 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
         return {
             "title": self.title,
             "answer": verified.answer,
-            "text": verified.text,
+            "text": verification_text(verified),
             "recommended": verified.recommended.key,
             "better": verified.better.key if verified.better else None,
             "differences": list(self.differences),

@@ -1,19 +1,37 @@
-"""Specifies when a recommendation of `corebound tune` still holds."""
+"""When a recommendation still holds, and what launches through its files show of these."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
-from corebound.analysis.tuning_verification import (
+from corebound.analysis.tuning_checks import (
+    DIRECT,
+    THROUGH_AXIS,
+    Proof,
     Verification,
     latest_verification,
+    launched_proof,
     verification,
 )
-from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
+from corebound.planning.artefacts import Artefact, artefacts
+from corebound.present.tune import verification_text
+from corebound.records.launch_record import Launch
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_worker
+from support.tuning import (
+    BOUND,
+    DEFAULT,
+    ONE_CPU,
+    ONE_THREAD,
+    a_tuned_run,
+    a_tuned_scenario,
+    a_tuning,
+)
 
 Times = Mapping[str, float | Sequence[float]]
 BOUND_WINS: Times = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
@@ -42,7 +60,7 @@ def test_it_holds_while_it_is_faster_than_the_default() -> None:
     checked = verified(BOUND_WINS, BOUND_WINS)
 
     assert (checked.answer, checked.better) == ("holds", None)
-    assert checked.text.startswith("The recommendation holds: ")
+    assert verification_text(checked).startswith("The recommendation holds: ")
 
 
 def test_it_is_lost_if_the_default_is_faster_now() -> None:
@@ -51,7 +69,7 @@ def test_it_is_lost_if_the_default_is_faster_now() -> None:
     assert checked.answer == "lost"
     assert checked.better is not None
     assert checked.better.key == DEFAULT
-    assert "The default is better now." in checked.text
+    assert "The default is better now." in verification_text(checked)
 
 
 def test_it_is_lost_if_it_is_as_fast_as_the_default() -> None:
@@ -80,7 +98,7 @@ def test_a_check_that_was_interrupted_decides_nothing(launches: int) -> None:
     checked = verification(race, interrupted)
 
     assert checked.answer == "inconclusive"
-    assert "too few launches" in checked.text
+    assert "too few launches" in verification_text(checked)
     complete = latest_verification(race, [a_check(race, BOUND_WINS), interrupted])
     assert complete is not None
     assert complete.answer == "holds"
@@ -108,3 +126,60 @@ def test_a_race_without_a_recommendation_has_no_verification() -> None:
     assert latest_verification(unfinished, [unfinished]) is None
     with pytest.raises(ValueError, match="recommends nothing"):
         verification(unfinished, unfinished)
+
+
+CELLS = {cell.key: cell for cell in expand(a_tuned_scenario(), "f.yaml", None)}
+
+
+def shell_file() -> Artefact:
+    result, _ = a_tuning()
+    example = result.examples[BOUND]
+    assert example.placement is not None
+    written = artefacts(example.cell, example.placement, example.commands)
+    return next(artefact for artefact in written if artefact.kind == "shell")
+
+
+def launches(through: str, times_ms: Sequence[float]) -> list[Launch]:
+    cell = CELLS[BOUND]
+    cell = replace(cell, axes=(*cell.axes, (THROUGH_AXIS, through)))
+    return [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(round(ms * 1e6),) * 30),))
+        for block, ms in enumerate(times_ms)
+    ]
+
+
+def proof(file_ms: Sequence[float], command_ms: Sequence[float]) -> Proof:
+    launched = chain(launches("shell", file_ms), launches(DIRECT, command_ms))
+    return launched_proof(shell_file(), [*launched], warmup="auto", margin=0.02)
+
+
+COMMAND_MS = (10.0, 10.05, 9.95, 10.02)
+
+
+def test_a_file_that_is_as_fast_as_the_command_reproduces_the_winner() -> None:
+    shown = proof((10.01, 10.0, 9.98, 10.03), COMMAND_MS)
+
+    assert shown.state == "launched"
+    assert "4 of 4 launches" in shown.evidence
+
+
+def test_a_difference_within_the_margin_is_none() -> None:
+    # Certain, but less than 2 %.
+    shown = proof((10.1, 10.15, 10.05, 10.12), COMMAND_MS)
+
+    assert shown.comparison is not None
+    assert shown.comparison.interval is not None
+    assert shown.comparison.interval.high < 1
+    assert shown.state == "launched"
+
+
+def test_a_file_that_is_slower_does_not_hold_and_says_by_how_much() -> None:
+    shown = proof((13.0, 13.1, 12.9, 13.05), COMMAND_MS)
+
+    assert shown.state == "differs"
+    assert "1.30× slower" in shown.evidence
+
+
+def test_without_launches_of_both_nothing_is_said_of_its_speed() -> None:
+    assert proof((), COMMAND_MS).state == "written"
+    assert proof((10.0,), (10.0,)).state == "written"

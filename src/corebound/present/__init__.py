@@ -1,0 +1,1 @@
+"""How results are shown: one view of each, as sections that every renderer understands."""

@@ -1,0 +1,167 @@
+"""The parts that a view of a result consists of, and that terminal, Markdown and pages render.
+
+The cells of a table are values. The `text` of one is what a terminal and Markdown print; a page may
+draw it, or show its interval too, by its `kind`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from msgspec import Struct
+
+from corebound.analysis.wording import change_text, count, time_text
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
+
+
+class Sentence(Struct, frozen=True):
+    """A sentence or two; `kind` is how much it matters."""
+
+    text: str
+    kind: Literal["lead", "plain", "note"] = "plain"
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A term and its value; `code` is for values to copy, and a page folds `more`."""
+
+    term: str
+    value: str
+    code: bool = False
+    more: tuple[str, ...] = ()
+
+
+class Facts(Struct, frozen=True):
+    """Terms with their values; a terminal puts `title` before each."""
+
+    rows: tuple[Fact, ...]
+    title: str = ""
+
+
+class Named(Struct, frozen=True):
+    """A name with the roles that it has, and the address of its page; empty without one."""
+
+    kind: ClassVar = "named"
+
+    name: str
+    tags: tuple[str, ...] = ()
+    link: str = ""
+
+    @property
+    def text(self) -> str:
+        """The name, with its roles in brackets."""
+        return f"{self.name} ({', '.join(self.tags)})" if self.tags else self.name
+
+
+class Duration(Struct, frozen=True):
+    """A duration, and its 95 % interval if there is one."""
+
+    kind: ClassVar = "duration"
+
+    value_ns: float | None
+    interval: Interval | None = None
+
+    @property
+    def text(self) -> str:
+        """The duration with its unit; a dash without one."""
+        return time_text(self.value_ns)
+
+
+class Change(Struct, frozen=True):
+    """A comparison, what is said of a ratio above 1 and below 1, and what counts as equal."""
+
+    kind: ClassVar = "change"
+
+    comparison: Comparison | None
+    words: tuple[str, str]
+    margin: float
+
+    @property
+    def text(self) -> str:
+        """The ratio with its interval: `1.30× faster (95 % CI 1.21–1.39)`."""
+        return change_text(self.comparison, self.words)
+
+
+class Lane(Struct, frozen=True, kw_only=True):
+    """A configuration's part of a race.
+
+    Attributes:
+        blocks: How many blocks of the race launched it.
+        fresh: How many fresh launches it had after the race.
+        dropped: Whether it left before the end.
+        total: The blocks of the race and the fresh ones, over all lanes.
+        race_blocks: The blocks of the race, over all lanes.
+    """
+
+    kind: ClassVar = "lane"
+
+    blocks: int
+    fresh: int
+    dropped: bool
+    total: int
+    race_blocks: int
+
+    @property
+    def text(self) -> str:
+        """The lane in words."""
+        left = ", then dropped" if self.dropped else ""
+        confirmed = f"; {count(self.fresh, 'fresh launch', 'fresh launches')}" if self.fresh else ""
+        return f"{count(self.blocks, 'block')}{left}{confirmed}"
+
+
+Value = str | Named | Duration | Change | Lane
+
+
+def text_of(value: Value) -> str:
+    """What a terminal and Markdown print of a value."""
+    return value if isinstance(value, str) else value.text
+
+
+class Column(Struct, frozen=True):
+    """A column of a table.
+
+    Attributes:
+        heading: In lower case; a page capitalises it.
+        kind: `long` text may wrap. A `drawing` needs a page, and `effects` are drawn on one axis.
+        page_only: Whether a terminal has no room for it.
+    """
+
+    heading: str
+    kind: Literal["text", "long", "number", "drawing", "effects"] = "text"
+    page_only: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether a page draws it."""
+        return self.kind in {"drawing", "effects"}
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """A table: the first cell of each row names it; `notes` are below."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def in_words(self) -> tuple[tuple[Column, ...], tuple[tuple[str, ...], ...]]:
+        """The columns, and the texts of each row, without what only a page has."""
+        shown = [at for at, one in enumerate(self.columns) if not (one.is_drawn or one.page_only)]
+        return (
+            tuple(self.columns[at] for at in shown),
+            tuple(tuple(text_of(row[at]) for at in shown) for row in self.rows),
+        )
+
+    @property
+    def effects(self) -> tuple[Change, ...]:
+        """The comparisons that a page draws on one axis."""
+        return tuple(
+            cell
+            for row in self.rows
+            for cell, column in zip(row, self.columns, strict=True)
+            if isinstance(cell, Change) and column.kind == "effects"
+        )
+
+
+Section = Sentence | Facts | Table

@@ -1,0 +1,613 @@
+"""What a race of `corebound tune` says: its recommendation, how sure that is, and its tables."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from corebound.analysis.commands import CommandLine, original_command
+from corebound.analysis.recommendation import Race
+from corebound.analysis.serialize import ratio_interval_pair
+from corebound.analysis.tuning import Confirmed, Standing, TuneResult
+from corebound.analysis.tuning_checks import Proof, Verification
+from corebound.analysis.tuning_loads import LoadsResult, common_cell
+from corebound.analysis.wording import (
+    axis_value,
+    binding_name,
+    capital,
+    change_text,
+    count,
+    day,
+    ends,
+)
+from corebound.present.sections import (
+    Change,
+    Column,
+    Duration,
+    Fact,
+    Facts,
+    Lane,
+    Named,
+    Section,
+    Sentence,
+    Table,
+    Value,
+)
+from corebound.records.tuning import Objective, Tuning
+from corebound.scenario.cell import Cell, cell_identity
+from corebound.stats.comparison import Comparison
+from corebound.units import duration, percent
+
+DEFAULT = "the default"
+# What one configuration is compared with another, if it is better, or worse.
+_BETTER: Mapping[Objective, tuple[str, str]] = {
+    "latency": ("faster", "slower"),
+    "throughput": ("more throughput", "less throughput"),
+    "rate": ("more requests per second", "fewer requests per second"),
+    "cost": ("less CPU time", "more CPU time"),
+}
+# What a value of each objective is.
+VALUES: Mapping[Objective, str] = {
+    "latency": "time of an iteration",
+    "throughput": "time per iteration of all workers",
+    "rate": "time between requests at the highest rate within the bound",
+    "cost": "CPU time of an iteration",
+}
+
+
+def tune_sections(
+    result: TuneResult, *, records: str, proofs: Sequence[Proof] = ()
+) -> tuple[Section, ...]:
+    """What a terminal prints of a race.
+
+    Args:
+        result: The race.
+        records: The file of its records.
+        proofs: The files that set its recommendation.
+    """
+    sections: list[Section] = [Sentence(headline(result), "lead")]
+    sections += map(Sentence, certainty(result))
+    if result.confirmed and result.advice != "unfinished":
+        sections.append(fresh_table(result))
+    sections += [race_table(result), Facts(not_tried(result), title="Not tried")]
+    if result.duplicates:
+        same = count(len(result.duplicates), "configuration")
+        text = f"Not launched separately: {same} that equal others on this host."
+        sections.append(Sentence(text, "note"))
+    sections += [_records(records), Facts(tuple(map(_proof, proofs)))]
+    return tuple(sections)
+
+
+def loads_sections(loads: LoadsResult) -> tuple[Section, ...]:
+    """Whether one configuration does for all loads, and a row for each load."""
+    return Sentence(common_sentence(loads), "lead"), loads_table(loads)
+
+
+def verification_sections(
+    verified: Verification, differences: Sequence[str], *, records: str
+) -> tuple[Section, ...]:
+    """Whether a recommendation holds, what changed since the race, and the new launches."""
+    changed = (Fact(term="Changed since the race", value=text) for text in differences)
+    return (
+        Sentence(verification_text(verified), "lead"),
+        Facts(tuple(changed)),
+        *((fresh_table(verified.now),) if verified.now.confirmed else ()),
+        _records(records),
+    )
+
+
+def _records(file: str) -> Facts:
+    return Facts((Fact(term="Records", value=file),))
+
+
+def _proof(proof: Proof) -> Fact:
+    sign = {"launched": "✓", "differs": "✗", "wrong": "✗"}.get(proof.state, "–")
+    artefact = proof.artefact
+    return Fact(
+        term=f"{sign} {artefact.title}, {artefact.file}",
+        value=f"{proof.evidence} {artefact.note}".rstrip(),
+    )
+
+
+def race_table(result: TuneResult) -> Table:
+    """The race: how each configuration left it, and how it compares; the recommended one first."""
+    race, known, objective = result.standing.race, names(result), result.tuning.objective
+    dropped = {one.key: one for one in race.dropped}
+    fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
+    rows: list[tuple[Value, ...]] = []
+    for key in result.ranked:
+        left, comparison = dropped.get(key), result.compared_with_default(key)
+        summary = result.summary(key)
+        change = "" if comparison is None else _change(result, comparison)
+        lane = Lane(
+            blocks=race.blocks if left is None else left.block + 1,
+            fresh=fresh.get(key, 0),
+            dropped=left is not None,
+            total=race.blocks + max(fresh.values(), default=0),
+            race_blocks=race.blocks,
+        )
+        outcome = "stayed"
+        if left is not None:
+            outcome = left.reason or f"dropped after block {left.block + 1}"
+        rows.append(
+            (
+                Named(capital(known[key]), _roles(result, key)),
+                lane,
+                outcome,
+                change,
+                change,
+                Duration(summary.median_ns, summary.interval),
+                Duration(result.summaries[key].cpu_median_ns),
+            )
+        )
+    return Table(
+        title="Race",
+        columns=(
+            Column("configuration", "long"),
+            Column("blocks", "drawing"),
+            Column("outcome"),
+            Column("interval plot", "effects"),
+            Column("compared with the default"),
+            Column(VALUES[objective], "number"),
+            Column("CPU time", "number", page_only=True),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _change(result: TuneResult, comparison: Comparison | None) -> Change:
+    return Change(comparison, _BETTER[result.tuning.objective], result.tuning.rule.margin)
+
+
+def _roles(result: TuneResult, key: str) -> tuple[str, ...]:
+    """The roles of a configuration in a race; that of the default is its name."""
+    finalists = result.standing.finalists
+    ties = finalists.ties if finalists is not None and len(finalists.ties) > 1 else ()
+    best = "winner" if result.advice == "inconclusive" else "recommended"
+    roles = {
+        best: result.recommended is not None and result.recommended.key == key,
+        "launcher": result.contest.launcher == key,
+        "tie": key in ties,
+    }
+    return tuple(name for name, holds in roles.items() if holds)
+
+
+def fresh_table(result: TuneResult) -> Table:
+    """The winner of a race compared with each other finalist, by fresh launches."""
+    known = names(result)
+    winner, *others = result.confirmed
+    compared: list[tuple[Confirmed, Value]] = [(winner, "winner")]
+    compared += [(one, _change(result, one.comparison)) for one in others]
+    return Table(
+        title="Fresh launches",
+        columns=(
+            Column("configuration", "long"),
+            Column(VALUES[result.tuning.objective], "number"),
+            Column("the winner compared with it"),
+        ),
+        rows=tuple(
+            (
+                capital(known[one.cell.key]),
+                Duration(one.summary.median_ns, one.summary.interval),
+                change,
+            )
+            for one, change in compared
+        ),
+    )
+
+
+def loads_table(loads: LoadsResult, address: Callable[[TuneResult], str] | None = None) -> Table:
+    """The winner of each load's race, compared with the default and with the common one.
+
+    Args:
+        loads: The races.
+        address: The address of a race's page.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for index, result in enumerate(loads.results):
+        best = result.recommended
+        name = Named(load_text(result.tuning), link=address(result) if address else "")
+        if best is None:
+            rows.append((name, headline(result), "", ""))
+            continue
+        is_default = best.key == result.contest.default
+        common: Value = ""
+        if loads.common is not None:
+            is_common = best.key == loads.common.key
+            common = "the same" if is_common else _change(result, loads.common.costs[index])
+        default = result.compared_with_default(best.key)
+        rows.append(
+            (
+                name,
+                capital(names(result)[best.key]),
+                "the same" if is_default else _change(result, default),
+                common,
+            )
+        )
+    return Table(
+        title="Loads",
+        columns=(
+            Column("load"),
+            Column("winner"),
+            Column("compared with the default"),
+            Column("compared with the common one"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def verification_text(verified: Verification) -> str:
+    """Whether a recommendation holds, in a sentence or two."""
+    known = names(verified.now)
+    name = known[verified.recommended.key]
+    if verified.answer == "holds":
+        return f"The recommendation holds: {name}."
+    if verified.now.advice == "unfinished":
+        return f"Inconclusive: too few launches of {name} or of what it is compared with."
+    if verified.answer == "inconclusive":
+        return f"Inconclusive: {name} was not clearly better than the default this time."
+    better = f" {capital(known[verified.better.key])} is better now." if verified.better else ""
+    return f"{capital(name)} is no longer recommended.{better} Run `corebound tune` again."
+
+
+def name_of(cell: Cell, default: Cell | None) -> str:
+    """A configuration by its binding and by what else differs from the default.
+
+    `the default` for the default itself.
+    """
+    if default is not None and cell.key == default.key:
+        return DEFAULT
+    values = dict(default.axes) if default is not None else {}
+    others = [
+        axis_value(cell, axis)
+        for axis, value in cell.axes
+        if axis != "binding" and values.get(axis) != value
+    ]
+    return ", ".join([binding_name(cell), *others])
+
+
+def names(result: TuneResult) -> dict[str, str]:
+    """The names of all configurations of a result, by key."""
+    default = result.cells.get(result.contest.default or "")
+    cells = [
+        *result.contest.cells,
+        *(cell for cell, _ in result.skipped),
+        *(cell for cell, _ in result.duplicates),
+    ]
+    return {cell.key: name_of(cell, default) for cell in cells}
+
+
+def times(comparison: Comparison | None, objective: Objective) -> str:
+    """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
+    return change_text(comparison, _BETTER[objective])
+
+
+def headline(result: TuneResult, *, bounds: bool = True) -> str:
+    """What to do, in a sentence; if `bounds`, with the gain and its interval."""
+    known, recommended = names(result), result.recommended
+    if result.advice == "unfinished":
+        return "The race is not complete. Continue it with `--resume`."
+    if recommended is None:
+        return "No configuration works on this host."
+    name, default = known[recommended.key], result.against(result.contest.default)
+    if result.advice == "keep the default":
+        return "Keep the default: no configuration tried is clearly better."
+    if result.contest.default is None or default is None:
+        return f"Use {name}; the default gives no result on this host."
+    if result.advice == "inconclusive":
+        return f"Keep the default for now{f': {inconclusive_winner(result)}' if bounds else '.'}"
+    compared = times(default, result.tuning.objective)
+    if not bounds:
+        compared = compared.partition(" (")[0]
+    return f"Use {name}: {compared} than the default."
+
+
+def provenance(result: TuneResult, record: str) -> tuple[str, ...]:
+    """What a file that sets a recommendation says of itself, by its file of records."""
+    run = result.run
+    return (
+        f"Scenario: {result.source.path} ({result.source.document['name']})",
+        f"Host: {run.host.name} ({run.host.id})",
+        f"Date: {day(run.started_at)}",
+        f"Gain: {headline(result)}",
+        f"Record: {record}, run {run.id}",
+        f"The race again: {original_command(run).line}",
+        f"Whether it still holds: {verify_command(result).line}",
+    )
+
+
+def verify_command(result: TuneResult) -> CommandLine:
+    """The command that checks a recommendation with new launches."""
+    words = ["corebound", "tune", result.source.path]
+    if result.tuning.load:
+        words += ["--only", ",".join(f"{name}={value}" for name, value in result.tuning.load)]
+    if result.tuning.objective != "latency":
+        words += ["--objective", result.tuning.objective]
+    return CommandLine(shlex.join([*words, "--verify"]))
+
+
+def inconclusive_winner(result: TuneResult) -> str:
+    """That fresh launches do not decide between the winner and the default; else empty."""
+    default = result.against(result.contest.default)
+    if result.advice != "inconclusive" or result.recommended is None or default is None:
+        return ""
+    return (
+        f"{names(result)[result.recommended.key]} won the race, but its fresh launches do not"
+        f" clearly beat the default: {times(default, result.tuning.objective)}."
+    )
+
+
+def certainty(result: TuneResult) -> tuple[str, ...]:
+    """How sure the recommendation is, a sentence each."""
+    race, finalists = result.standing.race, result.standing.finalists
+    if race.ending is None or finalists is None:
+        return ()
+    tried = len(result.contest.cells)
+    sure = percent(1 - result.tuning.rule.error, 0)
+    sentences = []
+    if race.ending == "decided":
+        sentences.append(
+            f"With {sure} confidence, none of the {count(tried, 'configuration')} tried is more"
+            f" than {percent(result.tuning.rule.margin, 0)} better than the winner of the race."
+        )
+    elif 0 < race.faster_at_most < 1:
+        limit = {"blocks": "the maximum number of blocks", "time": "its share of the budget"}
+        sentences.append(
+            f"The race ended after {limit.get(race.ending, 'its launches')}. With {sure}"
+            " confidence, no configuration tried is more than"
+            f" {percent(race.faster_at_most)} better than the winner."
+        )
+    else:
+        sentences.append(
+            "The race ended too early to say how much better another configuration may be."
+            " Give it a larger `--budget`."
+        )
+    fresh = min((one.summary.attempts for one in result.confirmed), default=0)
+    sentences.append(
+        f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
+        " made after the race, so that selecting the winner does not bias them."
+    )
+    if result.advice == "inconclusive" and (ranges := _ranges(result)):
+        sentences.append(ranges)
+    disturbed = max((len(one.summary.left_out) for one in result.confirmed), default=0)
+    if disturbed:
+        sentences.append(
+            f"Other programs disturbed up to {disturbed} of a finalist's launches, which do not"
+            " count."
+        )
+    most = max((one.summary.attempts for one in result.confirmed), default=0)
+    if most > fresh >= result.tuning.rule.confirm_blocks:
+        sentences.append(
+            f"These did not decide between the winner and the default, so these two got {most}."
+        )
+    if fresh < result.tuning.rule.confirm_blocks:
+        sentences.append(
+            f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"
+            " `--resume` makes the others."
+        )
+    if len(finalists.ties) > 1:
+        known = names(result)
+        tied = "; ".join(known[key] for key in finalists.ties)
+        sentences.append(
+            f"Ties: {tied}. Of these, the one with the least CPU time, then the fewest CPUs, is"
+            " recommended."
+        )
+    return tuple(sentences)
+
+
+def _ranges(result: TuneResult) -> str:
+    """The fastest and the slowest fresh launch of the winner and of the default; empty if alike."""
+    default = result.contest.default
+    by_key = {
+        one.cell.key: [launch.median_ns for launch in one.summary.launches]
+        for one in result.confirmed
+    }
+    winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
+    if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
+        return ""
+    of_winner, of_default = (
+        ends(min(medians), max(medians), duration) for medians in (winner, other)
+    )
+    return f"Launches of the winner took {of_winner}, those of the default {of_default}."
+
+
+# Launches that differ by this factor differ for a reason.
+_WIDE = 1.2
+
+
+def _range_ratio(medians: Sequence[float]) -> float:
+    return max(medians) / min(medians)
+
+
+def not_tried(result: TuneResult) -> tuple[Fact, ...]:
+    """What took no part in the race, each with the reason."""
+    known = names(result)
+    return (
+        *(Fact(term=capital(known[cell.key]), value=reason) for cell, reason in result.skipped),
+        *(Fact(term=one.name, value=one.reason) for one in result.tuning.not_tried),
+    )
+
+
+def same_as_others(result: TuneResult) -> tuple[Fact, ...]:
+    """What is the same as another configuration on this host, each with that one."""
+    known = names(result)
+    return tuple(
+        Fact(term=capital(known[cell.key]), value=f"the same as {known[other.key]} on this host")
+        for cell, other in result.duplicates
+    )
+
+
+def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
+    """A line about a race: `Block 3: 5 of 12 remain; physical cores, 2 threads leads.`"""
+    by_key = {cell.key: cell for cell in cells}
+    known = {key: name_of(cell, by_key.get(default or "")) for key, cell in by_key.items()}
+    race = now.race
+    dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
+    text = f"Block {race.blocks}: {len(race.remaining)} of {len(cells)} remain"
+    if race.leader is not None:
+        text += f". Leader: {known[race.leader]}"
+    if dropped:
+        text += f". Dropped: {'; '.join(dropped)}"
+    if now.finalists is not None:
+        text += f". Confirming with fresh launches of {len(now.finalists.keys)}"
+    return f"{text}."
+
+
+def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
+    """What races for latency decided, by the scenario's name and the host's id.
+
+    A scenario with several loads has a race for each; none of them is about all of it.
+
+    Args:
+        results: The latest races that still hold.
+    """
+    return {
+        (str(result.source.document["name"]), result.run.host.id): Race(
+            says=headline(result, bounds=False),
+            basis=f"A race of {count(len(result.contest.cells), 'configuration')} decided this on"
+            f" {result.run.started_at[:10]}; it overrides the comparison of this run.",
+        )
+        for result in results
+        if result.tuning.objective == "latency"
+        and not result.tuning.load
+        and result.recommended is not None
+        and result.advice != "inconclusive"
+    }
+
+
+def load_text(tuning: Tuning) -> str:
+    """A load in words: `batch=1, sequence=128`."""
+    return ", ".join(f"{name}={value}" for name, value in tuning.load)
+
+
+def common_sentence(loads: LoadsResult) -> str:
+    """Whether one configuration does for all loads, in a sentence."""
+    common, first = loads.common, loads.results[0]
+    if common is None:
+        return "There is no common configuration yet: not every load has a recommendation."
+    name, margin = names(first)[common.key], percent(first.tuning.rule.margin, 0)
+    pairs = [
+        (load_text(result.tuning), cost)
+        for result, cost in zip(loads.results, common.costs, strict=True)
+        if cost is not None
+    ]
+    if common.state == "unchecked":
+        return f"Whether {name} does for all loads is not checked. Continue with `--resume`."
+    if not pairs:
+        return f"Use {name} for all loads: it is the best for each."
+    load, worst = max(pairs, key=lambda pair: pair[1].speedup_ratio)
+    compared = times(worst, first.tuning.objective)
+    if common.state == "one":
+        return f"Use {name} for all loads: none has a configuration that is over {margin} better."
+    if common.state == "several":
+        return (
+            f"One configuration for all loads costs more than {margin}. The best common one is"
+            f" {name}; for {load}, the recommended one is {compared}."
+        )
+    return (
+        f"Inconclusive: {name} may cost more than {margin}. For {load}, the winner compared with it"
+        f" is {compared}."
+    )
+
+
+def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
+    """Everything that the terminal and the page show of a race, for scripts."""
+    race = result.standing.race
+    recommended = result.recommended
+    return {
+        "run": result.run.id,
+        "objective": result.tuning.objective,
+        "load": dict(result.tuning.load),
+        "advice": result.advice,
+        "recommended": recommended.key if recommended is not None else None,
+        "default": result.contest.default,
+        "settings": dict(recommended.axes) if recommended is not None else None,
+        "headline": headline(result),
+        "margin": result.tuning.rule.margin,
+        "confidence": 1 - result.tuning.rule.error,
+        "race": {
+            "ending": race.ending,
+            "blocks": race.blocks,
+            "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
+            "remaining": list(race.remaining),
+            "dropped": [
+                {
+                    **cell_identity(str(result.source.document["name"]), one.key),
+                    "block": one.block,
+                    "by": one.by,
+                    "ratio": one.ratio[0] if one.ratio else None,
+                    "least_ratio": one.ratio[1] if one.ratio else None,
+                    "reason": one.reason,
+                }
+                for one in race.dropped
+            ],
+        },
+        "ties": list(result.standing.finalists.ties) if result.standing.finalists else [],
+        "finalists": finalists_document(result),
+        "not_tried": [
+            {"name": fact.term, "reason": fact.value}
+            for fact in (*not_tried(result), *same_as_others(result))
+        ],
+        "files": _files(files),
+    }
+
+
+def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
+    """The finalists with their fresh launches, the winner first."""
+    known = names(result)
+    return [_finalist(one, known) for one in result.confirmed]
+
+
+def _finalist(one: Confirmed, known: dict[str, str]) -> dict[str, Any]:
+    comparison = one.comparison
+    return {
+        **cell_identity(one.cell.scenario, one.cell.key),
+        "name": known[one.cell.key],
+        "attempts": one.summary.attempts,
+        "launches": len(one.summary.launches),
+        "value_ns": one.summary.median_ns,
+        "winner_speedup_ratio": comparison.speedup_ratio if comparison else None,
+        "winner_speedup_interval": ratio_interval_pair(comparison.interval) if comparison else None,
+        "verdict": comparison.verdict if comparison else None,
+    }
+
+
+def _files(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": proof.artefact.kind,
+            "file": proof.artefact.file,
+            "text": proof.artefact.text,
+            "note": proof.artefact.note,
+            "state": proof.state,
+            "evidence": proof.evidence,
+            "speedup_ratio": proof.comparison.speedup_ratio if proof.comparison else None,
+        }
+        for proof in proofs
+    ]
+
+
+def common_document(loads: LoadsResult) -> dict[str, Any]:
+    """The common configuration as plain data."""
+    common, cell = loads.common, common_cell(loads)
+    return {
+        "sentence": common_sentence(loads),
+        "state": common.state if common is not None else None,
+        "cell": common.key if common is not None else None,
+        "name": capital(names(loads.results[0])[common.key]) if common is not None else None,
+        "settings": dict(cell.axes) if cell is not None else None,
+        "costs": [
+            {
+                "load": dict(result.tuning.load),
+                "recommended_speedup_ratio": cost.speedup_ratio if cost is not None else None,
+                "recommended_speedup_interval": ratio_interval_pair(cost.interval)
+                if cost is not None
+                else None,
+            }
+            for result, cost in zip(
+                loads.results, common.costs if common is not None else (), strict=common is not None
+            )
+        ],
+    }

@@ -1,0 +1,71 @@
+"""What is said of a race, and its tables."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from corebound.analysis.tuning import TuneResult, analyse_tuning
+from corebound.cli.output.console import Console
+from corebound.cli.output.sections import print_sections
+from corebound.present.sections import Lane, text_of
+from corebound.present.tune import (
+    fresh_table,
+    race_table,
+    tune_document,
+    tune_sections,
+)
+from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuning
+
+
+def a_race() -> TuneResult:
+    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
+    return analyse_tuning(*a_tuned_run(times_ms))
+
+
+def test_a_terminal_begins_with_the_recommendation_and_ends_with_the_records() -> None:
+    out = io.StringIO()
+
+    print_sections(tune_sections(a_race(), records="records/r1.jsonl"), Console(file=out, width=80))
+
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("Use physical cores, one thread a core: 1.25× faster")
+    assert lines[2].startswith("With 95 % confidence")
+    assert lines[-2:] == [
+        "Not tried: One node: beyond `--max-candidates 4`",
+        "Records: records/r1.jsonl",
+    ]
+
+
+def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
+    table = race_table(a_race())
+
+    columns, rows = table.in_words
+    assert "blocks" not in [column.heading for column in columns]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("Physical cores, one thread a core (recommended)", "stayed"),
+        ("The default", "dropped after block 3"),
+        ("One CPU, 1 thread", "dropped after block 2"),
+        ("Unbound, 1 thread", "dropped after block 2"),
+    ]
+    assert rows[-1][2].startswith("1.40× slower (95 % CI 1.")
+    assert table.rows[1][1] == Lane(blocks=3, fresh=6, dropped=True, total=9, race_blocks=3)
+
+
+def test_the_winner_is_compared_with_each_finalist_by_fresh_launches() -> None:
+    (winner, *_), (default, _, change), *_ = fresh_table(a_race()).rows
+
+    assert (winner, default) == ("Physical cores, one thread a core", "The default")
+    assert text_of(change).startswith("1.25× faster (95 % CI 1.2")
+
+
+def test_the_document_names_the_settings_and_the_finalists() -> None:
+    result, files = a_tuning()
+
+    document = json.loads(json.dumps(tune_document(result, files)))
+
+    assert document["advice"] == "change"
+    assert document["settings"] == {"binding": "physical-cores", "threads": "per-core"}
+    assert [one["cell"] for one in document["finalists"]][:2] == [BOUND, DEFAULT]
+    assert document["finalists"][0]["winner_speedup_ratio"] is None
+    assert {one["kind"] for one in document["files"]} >= {"shell", "docker", "systemd"}
