@@ -25,7 +25,6 @@ from corebound.exchange import (
 from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.reading import Progress, Unreadable, clean, label
 from corebound.exchange.result_files import Context, Reader, ResultFiles
-from corebound.records import atomic_write
 from corebound.records.commits import read_commits
 from corebound.records.history import HistoryPoints, Series
 from corebound.records.run_record import Commit
@@ -46,7 +45,7 @@ READERS: Mapping[Tool, Reader] = {
     "github-action-benchmark": github_action_benchmark.read,
     "google-benchmark": google_benchmark.read,
     "hyperfine": hyperfine.read,
-    "pyperf": lambda path, context: pyperf.read(atomic_write.read(path), context.project),
+    "pyperf": pyperf.read,
     "pytest-benchmark": pytest_benchmark.read,
 }
 
