@@ -156,7 +156,7 @@ def write_site(
             decisions=decisions,
             confirmations=confirmations,
             calibrations=calibrations,
-            memory=cache,
+            cache=cache,
             # With a selection, some launches of a run may be missing.
             stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
             profiled={run.summary.id: run.summary.profiles for run in runs},
