@@ -1,4 +1,4 @@
-"""Write the first files of a suite, from a script: `corebound init` and `corebound example`."""
+"""Write the first files of a suite, from a script: `corebound init`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from corebound.workflow import examples as workflow
-from corebound.workflow.examples import Example, WrittenExamples
 from corebound.workflow.init import InitResult, Integration, init_repository
 
 
@@ -53,23 +51,3 @@ def init(
         integrations=integrations,
         dry_run=dry_run,
     )
-
-
-def examples() -> tuple[Example, ...]:
-    """The scenarios that come with corebound, by name."""
-    return workflow.examples()
-
-
-def write_examples(*names: str, into: str | PathLike[str] = ".") -> WrittenExamples:
-    """Write scenarios that come with corebound as files, with the modules that they measure.
-
-    Existing files stay as they are.
-
-    Args:
-        names: The names that `examples` lists.
-        into: The folder to write them to.
-
-    Raises:
-        InputError: No scenario has a name, or the folder cannot be written.
-    """
-    return workflow.write_examples(names, Path(into))

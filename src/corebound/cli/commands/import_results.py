@@ -175,13 +175,13 @@ def _import(
     with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
         imported = import_results(
             tool,
-            files,
-            records,
-            partial(bar.show, "reading results"),
+            *files,
             project=project,
             host=host,
             commit=commit,
             date=date,
+            records=records,
+            progress=partial(bar.show, "reading results"),
         )
     if as_json:
         print_json(imported.document)
