@@ -5,16 +5,13 @@ from corebound.api.doctor import HostChecks, doctor, restore_host, tune_host
 from corebound.api.environments import environments, make_environments, remove_environments
 from corebound.api.fleet import Fleet
 from corebound.api.hosts import HostResults
-from corebound.api.init import init
 from corebound.api.measure import Measurement, measure, run
 from corebound.api.nightly import NightlyRun, nightly
 from corebound.api.plan import PlannedConfiguration, RunPlan, check, plan, topology
 from corebound.api.regressions import HistoryChange, Regressions
-from corebound.api.report import write_site
 from corebound.api.reproduce import Reproduction, reproduce
 from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
-from corebound.api.update import update
 from corebound.errors import CoreboundError
 from corebound.launch.environments import EnvironmentStatus
 from corebound.machine.doctor.tuning import SettingResult
@@ -25,12 +22,12 @@ from corebound.workflow.export import Export, export
 from corebound.workflow.import_history import ImportedProject, import_asv
 from corebound.workflow.import_profile import StoredProfile, import_profiles
 from corebound.workflow.import_results import ImportedResults, import_results
-from corebound.workflow.init import InitResult
+from corebound.workflow.init import InitResult, init
 from corebound.workflow.plan import CheckedScenario
-from corebound.workflow.projects import UpdatedProject
+from corebound.workflow.projects import UpdatedProject, update
 from corebound.workflow.publish import Publication, publish
 from corebound.workflow.recorded_runs import LaunchLog
-from corebound.workflow.report import WrittenSite
+from corebound.workflow.report import WrittenSite, write_site
 
 __version__: str
 __all__ = [
