@@ -3,37 +3,31 @@ from corebound.api.commits import Bisection, bisect, compare_commits
 from corebound.api.comparison import ComparedRow, Comparison
 from corebound.api.doctor import HostChecks, doctor, restore_host, tune_host
 from corebound.api.environments import environments, make_environments, remove_environments
-from corebound.api.export import export
 from corebound.api.fleet import Fleet
 from corebound.api.hosts import HostResults
-from corebound.api.imports import import_asv, import_profiles, import_results
-from corebound.api.init import examples, init, write_examples
 from corebound.api.measure import Measurement, measure, run
 from corebound.api.nightly import NightlyRun, nightly
 from corebound.api.plan import PlannedConfiguration, RunPlan, check, plan, topology
-from corebound.api.publish import publish
 from corebound.api.regressions import HistoryChange, Regressions
-from corebound.api.report import write_site
 from corebound.api.reproduce import Reproduction, reproduce
 from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
-from corebound.api.update import update
 from corebound.errors import CoreboundError
 from corebound.launch.environments import EnvironmentStatus
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.machine.topology import Topology
 from corebound.workflow.environments import MadeEnvironment, RemovedEnvironment
-from corebound.workflow.examples import Example, WrittenExamples
-from corebound.workflow.export import Export
-from corebound.workflow.import_history import ImportedProject
-from corebound.workflow.import_profile import StoredProfile
-from corebound.workflow.import_results import ImportedResults
-from corebound.workflow.init import InitResult
+from corebound.workflow.examples import Example, WrittenExamples, examples, write_examples
+from corebound.workflow.export import Export, export
+from corebound.workflow.import_history import ImportedProject, import_asv
+from corebound.workflow.import_profile import StoredProfile, import_profiles
+from corebound.workflow.import_results import ImportedResults, import_results
+from corebound.workflow.init import InitResult, init
 from corebound.workflow.plan import CheckedScenario
-from corebound.workflow.projects import UpdatedProject
-from corebound.workflow.publish import Publication
+from corebound.workflow.projects import UpdatedProject, update
+from corebound.workflow.publish import Publication, publish
 from corebound.workflow.recorded_runs import LaunchLog
-from corebound.workflow.report import WrittenSite
+from corebound.workflow.report import WrittenSite, write_site
 
 __version__: str
 __all__ = [

@@ -169,9 +169,9 @@ def test_a_site_is_the_same_in_one_process_and_in_many(tmp_path: Path) -> None:
         for which in range(40)
     ]
     memories = SegmentCache(), SegmentCache()
-    site.write(SiteInputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
+    site.write(SiteInputs(records=[], now=NOW, series=series, cache=memories[0]), tmp_path / "one")
     site.write(
-        SiteInputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked_map),
+        SiteInputs(records=[], now=NOW, series=series, cache=memories[1], mapper=forked_map),
         tmp_path / "many",
     )
 

@@ -65,9 +65,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         series: All series, by id.
         changes: Changes that are significant after correction, or that a re-run confirmed; the
             latest first, then the largest first.
-        clear: The same changes by series id, oldest first.
         unclear: All other changes, largest first.
-        doubtful: The changes in `unclear` by series id, oldest first.
         early_warnings: Shifts in the last two points only, not yet confirmed by the
             detectors; largest first.
         assessed: For the id of each change and early warning, the decision about it and the
@@ -79,25 +77,23 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         failing: The other series whose latest points have no value, by id.
         not_analysed: Why a series could not be analysed, by its id. No change in such a series is
             known.
-        together: The ids of changes of single hosts that several hosts show together, as a change
-            of their own.
+        shown_by_several: The ids of changes of single hosts that several hosts show together, as a
+            change of their own.
         environments: For each project, the short forms of long environment names, by
             `environment=NAME`.
     """
 
     series: tuple[Series, ...]
-    clear: Mapping[str, tuple[Change, ...]]
-    unclear: tuple[Change, ...]
     cells: Mapping[tuple[str, str], Cell]
     changes: tuple[Change, ...] = ()
-    doubtful: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    unclear: tuple[Change, ...] = ()
     early_warnings: tuple[Change, ...] = ()
     assessed: Mapping[str, AssessedChange] = field(default_factory=dict)
     retired_series: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
     not_analysed: Mapping[str, str] = field(default_factory=dict)
-    together: frozenset[str] = frozenset()
+    shown_by_several: frozenset[str] = frozenset()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
@@ -114,7 +110,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(
             change
             for change in self.changes
-            if self.is_news(change) and change.id not in self.together
+            if self.is_news(change) and change.id not in self.shown_by_several
         )
 
     @property
@@ -134,17 +130,25 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the nightly verdict reports a change, as `corebound regressions` does."""
         return self.assessed[change.id].alarm or self.assessed[change.id].is_gain
 
-    def of(self, series: Series) -> tuple[Change, ...]:
-        """The clear changes of one series, oldest first."""
-        return self.clear.get(series.id, ())
+    def changes_of(self, series: Series) -> tuple[Change, ...]:
+        """The significant changes of one series, oldest first."""
+        return self._by_series.get(series.id, ())
 
-    def every(self, series: Series) -> tuple[Change, ...]:
-        """All changes of one series, clear or not, oldest first.
+    def all_changes_of(self, series: Series) -> tuple[Change, ...]:
+        """All changes of one series, significant or not, oldest first.
 
         The series has one level between each two.
         """
-        both = (*self.of(series), *self.doubtful.get(series.id, ()))
+        both = (*self.changes_of(series), *self._unclear_by_series.get(series.id, ()))
         return tuple(sorted(both, key=_at))
+
+    @cached_property
+    def _by_series(self) -> Mapping[str, tuple[Change, ...]]:
+        return _by_series(self.changes)
+
+    @cached_property
+    def _unclear_by_series(self) -> Mapping[str, tuple[Change, ...]]:
+        return _by_series(self.unclear)
 
     def status(self, change: Change) -> str:
         """A change's status.
@@ -183,12 +187,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         name = cell_name(series, short_names) or "the only one"
         return Label(mode=NO_BINDING_MODE, name=name, more="")
 
-    def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
+    def histories_of(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
         """The series of one scenario that have enough points to show a history, by id."""
         return tuple(
             series
-            for series in self.series
-            if series.project == project and series.scenario == scenario and has_history(series)
+            for series in self.histories
+            if series.project == project and series.scenario == scenario
         )
 
 
@@ -198,7 +202,7 @@ def build_change_history(
     *,
     decisions: Sequence[Decision] = (),
     confirmations: Sequence[Confirmation] = (),
-    memory: SegmentCache | None = None,
+    cache: SegmentCache | None = None,
     mapper: Mapper = serial_map,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ChangeHistory:
@@ -209,14 +213,13 @@ def build_change_history(
         results: The results of the scenarios that define the cells of our own series.
         decisions: Decisions that people made about changes, in the order of their file.
         confirmations: Results of re-runs of changes.
-        memory: Change points that earlier analyses found.
+        cache: Change points that earlier analyses found.
         mapper: As in `analyse`.
         progress: As in `analyse`.
     """
     suite = tuple(sorted(series, key=lambda entry: entry.id))
     retired = retired_series(suite)
-    grown = [entry for entry in suite if has_history(entry)]
-    analysis = analyse(suite, retired=retired, memory=memory, mapper=mapper, progress=progress)
+    analysis = analyse(suite, retired=retired, cache=cache, mapper=mapper, progress=progress)
     changes, early_warnings = analysis.changes, analysis.early_warnings
     not_analysed = {entry.series.id: entry.reason for entry in analysis.not_analysed}
     assessed = assess_changes(
@@ -231,9 +234,7 @@ def build_change_history(
     return ChangeHistory(
         series=suite,
         changes=tuple(sorted(accepted, key=_sort_key, reverse=True)),
-        clear=_by_series(accepted),
         unclear=others,
-        doubtful=_by_series(others),
         early_warnings=other_warnings,
         assessed={entry.change.id: entry for entry in assessed},
         cells={
@@ -243,15 +244,19 @@ def build_change_history(
         too_short=frozenset(entry.id for entry in analysis.too_short),
         failing={
             entry.series.id: entry
-            for entry in failing(entry for entry in grown if entry.id not in retired)
+            for entry in failing(
+                entry for entry in suite if has_history(entry) and entry.id not in retired
+            )
         },
         not_analysed=not_analysed,
-        together=_together([entry for entry in assessed if entry.change.id in accepted_ids]),
+        shown_by_several=_shown_by_several(
+            [entry for entry in assessed if entry.change.id in accepted_ids]
+        ),
         environments=_environments(suite),
     )
 
 
-def _together(assessed: Sequence[AssessedChange]) -> frozenset[str]:
+def _shown_by_several(assessed: Sequence[AssessedChange]) -> frozenset[str]:
     """The ids of changes that more hosts together show as well."""
     return frozenset(
         change.change.id
@@ -284,7 +289,7 @@ def _sort_key(change: Change) -> tuple[str, float, str]:
     return change.first_bad.at, abs(change.change_point.ratio - 1), change.id
 
 
-EMPTY_HISTORY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
+EMPTY_HISTORY = ChangeHistory(series=(), cells={})
 
 
 def has_history(series: Series) -> bool:

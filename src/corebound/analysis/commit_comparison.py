@@ -147,7 +147,7 @@ def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> 
 
 
 def _compared(series: Series, indices: tuple[int, int], history: ChangeHistory) -> ComparedSeries:
-    change_points = [change.change_point.at for change in history.of(series)]
+    change_points = [change.change_point.at for change in history.changes_of(series)]
     before, after = indices[::-1] if series.more_is_better else indices
     return ComparedSeries(
         series=series,

@@ -12,18 +12,25 @@ import tokenize
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.exchange.reading import Unreadable, clean, label, parse_json
-from corebound.exchange.result_files import MARGIN, each_row, median_of, point_of
+from corebound.exchange.reading import Unreadable, clean, parse_json
+from corebound.exchange.result_files import (
+    Context,
+    commit_of,
+    each_row,
+    median_of,
+    point_of,
+    series_of,
+)
 from corebound.exchange.run_export import ExportedCell
 from corebound.records import atomic_write
-from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.records.history import Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.records.validate import moment
 from corebound.stats.launch_summary import Warmup, summarise_launch
 
 _PYPERF = ("python", "-m", "pyperf")
@@ -135,12 +142,15 @@ _ENVIRONMENT = (
 _EXPORT = "Export the results from pyperf again, with metadata."
 
 
-def read(data: bytes, project: str) -> Iterator[Series | Unreadable]:
+def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
     """Read every benchmark of a file, which may be gzip-compressed.
+
+    Times are in the measuring host's local zone, which pyperf does not keep.
 
     Raises:
         Unreadable: The file is damaged or in another format.
     """
+    data = atomic_write.read(path)
     content = parse_json(_unpacked(data) if data.startswith(_GZIP) else data)
     if not isinstance(content, dict) or not content.get("benchmarks"):
         raise Unreadable("not a pyperf file.", "Name a file written by `pyperf -o`.")
@@ -150,7 +160,7 @@ def read(data: bytes, project: str) -> Iterator[Series | Unreadable]:
             "Write it with pyperf 1.0 or later: `pyperf convert`.",
         )
     common = content.get("metadata") or {}
-    return each_row(content["benchmarks"], lambda benchmark: _series(benchmark, common, project))
+    return each_row(content["benchmarks"], lambda benchmark: _series(benchmark, common, context))
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -165,7 +175,7 @@ def _unpacked(data: bytes) -> bytes:
     return unpacked
 
 
-def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: str) -> Series:
+def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], context: Context) -> Series:
     shared = {**common, **(benchmark.get("metadata") or {})}
     runs = [(run, {**shared, **(run.get("metadata") or {})}) for run in benchmark["runs"]]
     # Runs without values are calibrations.
@@ -176,64 +186,46 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
     name = str(metadata.get("name", "unnamed"))
     unit, scale = _UNITS[str(metadata.get("unit", "second"))]
     name_match = _NAMED.match(name)
-    host = label(str(metadata.get("corebound_host") or metadata.get("hostname") or "unnamed"))
-    return Series(
-        project=project,
-        host=host,
-        host_name=clean(str(metadata.get("hostname") or host)),
-        scenario=label(name_match["scenario"] if name_match else name),
-        title=clean(str(metadata.get("description") or name)),
-        cell=label(name_match["cell"]) if name_match else "default",
-        unit=unit,
-        margin=MARGIN,
-        reproduce=command_of(metadata),
-        points=HistoryPoints.of([_point([run["values"] for run, _ in measured], scale, metadata)]),
-    )
-
-
-def _point(
-    runs: Sequence[Sequence[object]], scale: float, metadata: Mapping[str, Any]
-) -> HistoryPoint:
+    at = context.moment(metadata.get("date"))
     point = point_of(
-        [*map(median_of, runs)],
+        [median_of(run["values"]) for run, _ in measured],
         scale=scale,
-        at=_at(metadata),
-        commit=_commit(metadata),
+        at=at,
+        commit=context.commit or _commit(metadata, at),
         environment_key=tuple(
             (name, clean(str(metadata[name]))) for name in _ENVIRONMENT if name in metadata
         ),
         missing="no run has a value",
     )
-    return replace(point, run=_run_id(metadata))
-
-
-def _at(metadata: Mapping[str, Any]) -> str:
-    """`2026-01-02 03:04:05.678`, in the measuring host's local time; pyperf keeps no zone."""
-    date = str(metadata.get("date", ""))
-    at = f"{date[:10]}T{date[11:19]}Z"
-    try:
-        moment("date", at)
-    except ValueError:
-        raise Unreadable("the time of measurement is missing.", _EXPORT) from None
-    return at
-
-
-def _run_id(metadata: Mapping[str, Any]) -> str | None:
-    return clean(str(metadata["corebound_run"])) if "corebound_run" in metadata else None
-
-
-def _commit(metadata: Mapping[str, Any]) -> Commit | None:
-    """The commit, from the metadata that pyperformance and corebound write."""
-    sha = metadata.get("commit_id")
-    if not isinstance(sha, str) or not sha.isalnum():
-        return None
-    return Commit(
-        sha=sha,
-        subject=clean(str(metadata.get("commit_subject", ""))),
-        committed_at=clean(str(metadata.get("commit_date") or _at(metadata))),
-        dirty="corebound_dirty" in metadata,
-        tree=clean(str(metadata["corebound_tree"])) if "corebound_tree" in metadata else None,
+    series = series_of(
+        context,
+        [replace(point, run=_text(metadata, "corebound_run"))],
+        scenario=name_match["scenario"] if name_match else name,
+        cell=name_match["cell"] if name_match else "default",
+        unit=unit,
+        host=metadata.get("corebound_host") or metadata.get("hostname"),
     )
+    return replace(
+        series,
+        host_name=clean(str(context.host or metadata.get("hostname") or series.host)),
+        title=clean(str(metadata.get("description") or name)),
+        reproduce=command_of(metadata),
+    )
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str | None:
+    return clean(str(metadata[name])) if name in metadata else None
+
+
+def _commit(metadata: Mapping[str, Any], at: str) -> Commit | None:
+    """The commit, from the metadata that pyperformance and corebound write."""
+    commit = commit_of(
+        metadata.get("commit_id"),
+        subject=metadata.get("commit_subject", ""),
+        at=clean(str(metadata.get("commit_date") or at)),
+        dirty="corebound_dirty" in metadata,
+    )
+    return commit and replace(commit, tree=_text(metadata, "corebound_tree"))
 
 
 _S = 1e9

@@ -46,6 +46,11 @@ _OWN_FAULT = (
 # Called with the number of files read and the total.
 Progress = Callable[[int, int], None]
 
+
+def no_progress(_done: int, _total: int) -> None:
+    """Show no progress."""
+
+
 _decoder = msgspec.json.Decoder()
 
 

@@ -49,7 +49,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         decisions: Decisions that people made about changes, in the order of their file.
         confirmations: Results of re-runs of changes.
         calibrations: The noise of hosts, for the verdicts.
-        memory: Change points that earlier analyses found; new ones are added.
+        cache: Change points that earlier analyses found; new ones are added.
         stamps: For each run, by its id, a value that changes if its records change. Pages of
             unchanged runs are not made again.
         profiled: The operator profiles of each run, by its id.
@@ -77,7 +77,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     decisions: Sequence[Decision] = ()
     confirmations: Sequence[Confirmation] = ()
     calibrations: Sequence[Calibration] = ()
-    memory: SegmentCache | None = None
+    cache: SegmentCache | None = None
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
     tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()

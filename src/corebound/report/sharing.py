@@ -37,11 +37,11 @@ def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord
         result: The scenario's latest result.
         history: All series with their changes.
     """
-    all_series = history.grown(project=None, scenario=result.scenario.name)
+    all_series = history.histories_of(project=None, scenario=result.scenario.name)
     worse = [
         change
         for series in all_series
-        for change in history.of(series)
+        for change in history.changes_of(series)
         if change.is_regression and history.is_news(change)
     ]
     if worse:

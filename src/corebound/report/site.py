@@ -93,7 +93,7 @@ def render_pages(
     inputs: SiteInputs,
     results: Sequence[ScenarioResult],
     renderer: Renderer,
-    holds: IsFresh,
+    is_fresh: IsFresh,
     *,
     traces: Mapping[str, str],
     raw: bool,
@@ -106,8 +106,8 @@ def render_pages(
         inputs: The data that the site is made from.
         results: The latest result of each scenario in the records.
         renderer: A renderer with the templates.
-        holds: Whether the site has a file made from inputs with this key; such a file is not made
-            again.
+        is_fresh: Whether the site has a file made from inputs with this key; such a file is not
+            made again.
         traces: For each launch whose trace is in the site, its path from the site's top.
         raw: Whether the records themselves are in the site.
     """
@@ -120,7 +120,7 @@ def render_pages(
         results,
         decisions=inputs.decisions,
         confirmations=inputs.confirmations,
-        memory=inputs.memory,
+        cache=inputs.cache,
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "searching for changes in series"),
     )
@@ -159,8 +159,8 @@ def render_pages(
     yield "assets/site.css", styles + news_rule(history)
     yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
-    yield from _benchmarks(inputs, history, renderer, holds)
-    yield from _runs(inputs, renderer, holds, raw=raw)
+    yield from _benchmarks(inputs, history, renderer, is_fresh)
+    yield from _runs(inputs, renderer, is_fresh, raw=raw)
     yield from _hosts_and_comparisons(inputs, compared, context, renderer)
     if groups:
         choose = partial(
@@ -171,7 +171,7 @@ def render_pages(
             records_folder=inputs.records_folder,
             now=inputs.now,
         )
-        yield from _comparisons(inputs, compared, choose, renderer, holds)
+        yield from _comparisons(inputs, compared, choose, renderer, is_fresh)
     yield from _pages_of_all_scenarios(
         inputs, context, renderer, claims=claims, operators=operators
     )
@@ -234,7 +234,7 @@ def _scenario_points(results: Sequence[ScenarioResult], history: ChangeHistory) 
 
 
 def _benchmarks(
-    inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, holds: IsFresh
+    inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, is_fresh: IsFresh
 ) -> Iterator[tuple[str, str]]:
     # Each benchmark has two files, its points and its page; those of a project share a third.
     benchmarks = [*benchmarks_of(history)]
@@ -256,7 +256,7 @@ def _benchmarks(
         key = _benchmark_key(inputs, benchmark, moments[benchmark.project], digests)
         key = f"{renderer.shared} {key}"
         # Every file is checked, so that each is remembered under its key if it is made.
-        fresh = [holds(file, key) for file in files]
+        fresh = [is_fresh(file, key) for file in files]
         if not all(fresh):
             stale.append((files, benchmark))
 
@@ -303,18 +303,18 @@ def _benchmark_key(
             f"{change.id} {history.status(change)} {change.change_point.status} {change.clear}"
             f" {change.back_is_clear} {history.is_news(change)} {history.because(change)}"
             f" {history.answer(change)}"
-            for change in history.every(series)
+            for change in history.all_changes_of(series)
         ]
     return cache.digest(*(part.encode() for part in parts))
 
 
 def _runs(
-    inputs: SiteInputs, renderer: Renderer, holds: IsFresh, *, raw: bool
+    inputs: SiteInputs, renderer: Renderer, is_fresh: IsFresh, *, raw: bool
 ) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
         key = f"{stamp} {raw} {inputs.records_folder} {renderer.shared}"
-        if stamp is None or not holds(run_file(run), key):
+        if stamp is None or not is_fresh(run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             page = run_page(run, launches, raw=raw, faults=faults)
@@ -352,7 +352,7 @@ def _comparisons(
     compared: Sequence[RunComparison],
     choose: Callable[[Sequence[tuple[Run, Run]]], ComparisonsPage],
     renderer: Renderer,
-    holds: IsFresh,
+    is_fresh: IsFresh,
 ) -> Iterator[tuple[str, str]]:
     """The page to choose two on, and the comparisons of the hosts' other recent runs.
 
@@ -367,7 +367,7 @@ def _comparisons(
             continue
         # Both files are checked, so that each is remembered under its key if it is made.
         files = (comparison_data(*pair), comparison_file(*pair))
-        fresh = [key is not None and holds(file, key) for file in files]
+        fresh = [key is not None and is_fresh(file, key) for file in files]
         if not all(fresh):
             try:
                 comparison = compare_runs(before, after, inputs.past)
@@ -550,14 +550,14 @@ def write(
             raw = _copy_records(runs, records, folder)
         page_cache = PageCache(out, records, _source_folder("templates"))
 
-        def holds(name: str, key: str) -> bool:
-            is_held = page_cache.is_fresh(name, key)
-            if is_held:
+        def is_fresh(name: str, key: str) -> bool:
+            kept = page_cache.is_fresh(name, key)
+            if kept:
                 folder.keep(name)
-            return is_held
+            return kept
 
         renderer = _renderer(inputs, cache_folder)
-        for name, text in render_pages(inputs, results, renderer, holds, traces=traces, raw=raw):
+        for name, text in render_pages(inputs, results, renderer, is_fresh, traces=traces, raw=raw):
             data = text.encode() if isinstance(text, str) else text
             folder.put(name, data)
             page_cache.record(name, data)

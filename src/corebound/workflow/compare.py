@@ -82,7 +82,7 @@ def compare_recorded(
             status("Analysing the history"),
             cached_change_points(records, all_series=False) as cache,
         ):
-            history = build_change_history(series, memory=cache, mapper=forked_map)
+            history = build_change_history(series, cache=cache, mapper=forked_map)
             return compare_commits(*commits, history)
     first, second = (_read(stored.file, faults) for stored in pair)
     calibrations, damaged = documents.read_calibrations(records)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
@@ -67,14 +68,21 @@ class WrittenExamples(Struct, frozen=True, kw_only=True):
     files: Mapping[str, WriteResult]
 
 
-def write_examples(names: Sequence[str], into: Path) -> WrittenExamples:
-    """Write scenarios as files, with the modules whose functions they measure.
+def write_examples(*names: str, into: str | PathLike[str] = ".") -> WrittenExamples:
+    """Write scenarios that come with corebound as files, with the modules that they measure.
+
+    Existing files stay as they are.
+
+    Args:
+        names: The names that `examples` lists.
+        into: The folder to write them to.
 
     Raises:
         InputError: No scenario has a name, or the folder cannot be written.
     """
     texts = {file: text for name in names for file, text in example_texts(name).items()}
-    return WrittenExamples(folder=str(into.resolve()), files=write_files(texts, into))
+    folder = Path(into)
+    return WrittenExamples(folder=str(folder.resolve()), files=write_files(texts, folder))
 
 
 def _folder() -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from corebound.exchange.run_export import (
     exported_cells,
 )
 from corebound.records import atomic_write, jsonl
+from corebound.records.jsonl import RECORDS
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
 
@@ -66,27 +68,41 @@ class Export(Struct, frozen=True, kw_only=True):
         return {"out": encodable(str(self.out)), "faults": [asdict(fault) for fault in self.faults]}
 
 
-def export_records(
-    format_: Format,
-    out: Path,
-    records: Path,
+def export(
+    file_format: str,
+    out: str | PathLike[str],
     *,
     run: str | None = None,
     only: Sequence[str] | None = None,
+    records: str | PathLike[str] = RECORDS,
 ) -> Export:
-    """Write recorded runs, or histories.
+    """Write recorded runs or histories for other tools, as `corebound export` does.
 
     Args:
-        format_: The format.
+        file_format: `asv`, `pyperf`, `bencher`, `github-action-benchmark`, `csv`, `parquet`,
+            `openmetrics` or `history`.
         out: The file to write; for asv, the folder of its results.
+        run: The id of the run; None is the latest, or all for asv, CSV and Parquet. Not for
+            `history`.
+        only: For `history`: ids of series, or names of scenarios, benchmarks and projects, or shell
+            patterns of names; None is all.
         records: The folder of records.
-        run: As for `export_runs`; not for histories.
-        only: As for `export_histories`, and for them alone.
+
+    Returns:
+        The file, and what could not be read or has no place in the format; `document` is what
+        `corebound export --json` prints.
 
     Raises:
-        InputError: An option does not fit the format, nothing can be exported, or a file cannot be
-            written.
+        InputError: The format is unknown, an argument does not fit it, nothing can be exported, or
+            a file cannot be written.
     """
+    if file_format not in {*Format}:
+        raise InputError(
+            what=f"`{file_format}` is not a format.",
+            where="corebound.export",
+            fix=f"The formats are {', '.join(Format)}.",
+        )
+    format_, out, records = Format(file_format), Path(out), Path(records)
     option = "--run" if format_ is Format.HISTORY else "--only"
     if (run if format_ is Format.HISTORY else only) is not None:
         raise InputError(
@@ -95,28 +111,12 @@ def export_records(
             fix=f"Leave out {option}.",
         )
     if format_ is Format.HISTORY:
-        return Export(out=out, faults=export_histories(out, records, only=only or ()))
-    return Export(out=out, faults=export_runs(format_, out, records, run=run))
+        return Export(out=out, faults=_export_histories(out, records, only or ()))
+    return Export(out=out, faults=_export_runs(format_, out, records, run))
 
 
-def export_runs(
-    format_: Format, out: Path, records: Path, *, run: str | None = None
-) -> tuple[Fault, ...]:
-    """Write the results of recorded runs.
-
-    Args:
-        format_: The format.
-        out: The file to write; for asv, the folder of its results.
-        records: The folder of records.
-        run: The id of the run; None is the latest, or all for asv, CSV and Parquet.
-
-    Returns:
-        What could not be read, or has no place in the format.
-
-    Raises:
-        InputError: There is no such run, nothing in it can be exported, or a file cannot be
-            written.
-    """
+def _export_runs(format_: Format, out: Path, records: Path, run: str | None) -> tuple[Fault, ...]:
+    """Write the results of recorded runs; returns what was left out."""
     faults: list[Fault] = []
     files = _select_files(records, run, faults, all_runs=format_ in _HISTORY_FORMATS)
     cells = _cells(files, faults)
@@ -131,21 +131,8 @@ def export_runs(
     return tuple(faults)
 
 
-def export_histories(out: Path, records: Path, *, only: Sequence[str] = ()) -> tuple[Fault, ...]:
-    """Write every point of histories as CSV: our own series, and imported ones.
-
-    Args:
-        out: The file to write.
-        records: The folder of records.
-        only: Ids of series, or names of scenarios, benchmarks and projects; shell patterns of names
-            are allowed. Empty for all.
-
-    Returns:
-        What could not be read.
-
-    Raises:
-        InputError: No series matches, or the file cannot be written.
-    """
+def _export_histories(out: Path, records: Path, only: Sequence[str]) -> tuple[Fault, ...]:
+    """Write every point of our own and imported series as CSV; returns what cannot be read."""
     suite = read_suite(records)
     selected = [
         series

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from corebound.exchange.asv import project as asv_project
 from corebound.exchange.asv.environments import MergeOptions, rename_environments
 from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import Progress
+from corebound.exchange.reading import Progress, clean, no_progress
+from corebound.records.jsonl import RECORDS
 
 # Projects have a few machines; a larger number suggests hosted runners.
 _MANY_MACHINES = 5
@@ -49,31 +51,38 @@ class ImportedProject(Struct, frozen=True, kw_only=True):
 
 
 def import_asv(
-    folder: Path,
-    records: Path,
-    progress: Progress,
+    folder: str | PathLike[str],
     *,
-    project: str | None,
-    repo: Path | None,
-    merge_options: MergeOptions,
+    project: str | None = None,
+    repo: str | PathLike[str] | None = None,
+    machine: str | None = None,
+    under_test: Sequence[str] = (),
+    records: str | PathLike[str] = RECORDS,
+    progress: Progress = no_progress,
 ) -> ImportedProject:
-    """Import the history of a project that asv measured.
+    """Import the history of a project that asv measured, as `corebound import asv` does.
 
     Args:
         folder: The folder of asv.conf.json, that file, or a folder of results.
+        project: The project's name; None takes the one in the configuration or the folder's.
+        repo: A clone of its repository, for the subjects of commits.
+        machine: A name; all machines are treated as one of this name.
+        under_test: Requirements that are measured; series continue across their versions.
         records: The folder of records.
         progress: Called with the number of files read and the total.
-        project: The project's name; None takes the one in the configuration or the folder's.
-        repo: A clone of its repository; None reads no subjects of commits.
-        merge_options: Which machines and environments to treat as one.
+
+    Returns:
+        The project and its history; `document` is what the command prints with `--json`.
 
     Raises:
         InputError: The results cannot be read, or the history cannot be written.
     """
+    folder, records = Path(folder), Path(records)
+    merge_options = MergeOptions(machine=machine and clean(machine), under_test=tuple(under_test))
     source = asv_project.read(
         folder,
         name=project,
-        repo=repo,
+        repo=None if repo is None else Path(repo),
         progress=progress,
         records=records,
         merge_options=merge_options,

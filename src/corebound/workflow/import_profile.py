@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec import Struct
 from corebound.exchange.profiles import reader
 from corebound.exchange.profiles.reader import FileProgress
 from corebound.records import documents
+from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile
 
 
@@ -21,21 +22,30 @@ class StoredProfile(Struct, frozen=True, kw_only=True):
 
 
 def import_profiles(
-    paths: Sequence[Path], records: Path, progress: FileProgress, *, name: str | None = None
+    *files: str | PathLike[str],
+    name: str | None = None,
+    records: str | PathLike[str] = RECORDS,
+    progress: FileProgress = lambda _file, _done, _total: None,
 ) -> tuple[StoredProfile, ...]:
-    """Import operator profiles; an error in one rejects all.
+    """Import operator profiles of PyTorch, TensorFlow, MindSpore or msprof.
+
+    An error in one rejects all.
 
     Args:
-        paths: Files that profilers have written, or folders of them.
+        files: Files that profilers have written, or folders of them.
+        name: The profile's name in the report; None takes that of the file or folder.
         records: The folder of records.
         progress: Called with a file, the number of bytes read, and its size.
-        name: The profile's name in the report; None takes that of the file or folder.
+
+    Returns:
+        Each profile with the file that it is stored in.
 
     Raises:
-        UnreadableProfiles: Some files cannot be read; lists every one.
-        InputError: A profile cannot be written.
+        InputError: A file cannot be read (the error lists every one), or a profile cannot be
+            written.
     """
-    imported = reader.read_all(paths, name=name, progress=progress)
+    records = Path(records)
+    imported = reader.read_all([Path(file) for file in files], name=name, progress=progress)
     stored = [
         documents.keep_profile(profile, records, rename=name is not None) for profile in imported
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,11 +24,11 @@ from corebound.exchange import (
     result_files,
 )
 from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import Progress, Unreadable, clean, label
+from corebound.exchange.reading import Progress, Unreadable, clean, label, no_progress
 from corebound.exchange.result_files import Context, Reader, ResultFiles
-from corebound.records import atomic_write
 from corebound.records.commits import read_commits
 from corebound.records.history import HistoryPoints, Series
+from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.workflow.resolve_refs import resolve_revision
 
@@ -46,7 +47,7 @@ READERS: Mapping[Tool, Reader] = {
     "github-action-benchmark": github_action_benchmark.read,
     "google-benchmark": google_benchmark.read,
     "hyperfine": hyperfine.read,
-    "pyperf": lambda path, context: pyperf.read(atomic_write.read(path), context.project),
+    "pyperf": pyperf.read,
     "pytest-benchmark": pytest_benchmark.read,
 }
 
@@ -76,31 +77,36 @@ class ImportedResults(Struct, frozen=True, kw_only=True):
 
 def import_results(
     tool: Tool,
-    paths: Sequence[Path],
-    records: Path,
-    progress: Progress,
-    *,
+    *files: str | PathLike[str],
     project: str | None = None,
     host: str | None = None,
     commit: str | None = None,
     date: str | None = None,
+    records: str | PathLike[str] = RECORDS,
+    progress: Progress = no_progress,
 ) -> ImportedResults:
-    """Import result files; each becomes a point in the history of its benchmarks.
+    """Import result files of another tool, as `corebound import` does.
+
+    Each file becomes a point in the history of its benchmarks.
 
     Args:
-        tool: The tool that wrote them.
-        paths: The files, or folders with JSON files of the tool; for Criterion, its own folders.
-        records: The folder of records.
-        progress: Called with the number of files read and the total.
+        tool: `pytest-benchmark`, `pyperf`, `hyperfine`, `google-benchmark`, `criterion`,
+            `github-action-benchmark` or `bencher`.
+        files: Files with results, or folders of them; of Criterion, `target/criterion`.
         project: The project's name; None takes the tool's.
-        host: The machine's name; None takes the files' own.
+        host: The name of the machine that measured; None takes the files' own.
         commit: The commit that was measured, as git knows it in the current folder; None takes the
             files' own.
         date: When it was measured, ISO 8601; None takes the files' own, or that of their last
             change.
+        records: The folder of records.
+        progress: Called with the number of files read and the total.
+
+    Returns:
+        The project and its history; `document` is what the command prints with `--json`.
 
     Raises:
-        InputError: No file can be read, or the commit or the date is invalid.
+        InputError: The tool is unknown, no file can be read, or the commit or the date is invalid.
     """
     context = Context(
         project=label(project or tool),
@@ -108,10 +114,12 @@ def import_results(
         commit=_commit(commit) if commit else None,
         at=_date(date) if date else None,
     )
-    files = paths if tool == "criterion" else [file for path in paths for file in _files_at(path)]
-    source = result_files.read_all(files, READERS[tool], context, progress)
+    paths = [Path(file) for file in files]
+    if tool != "criterion":
+        paths = [file for path in paths for file in _files_at(path)]
+    source = result_files.read_all(paths, READERS[tool], context, progress)
     source = structs.replace(source, series=_with_subjects(source.series))
-    history = history_import.keep(context.project, source.series, records)
+    history = history_import.keep(context.project, source.series, Path(records))
     return ImportedResults(project=context.project, source=source, history=history)
 
 

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -416,10 +417,10 @@ class InitResult(Struct, frozen=True, kw_only=True):
         return {"folder": str(self.request.repository.folder), "files": dict(self.files)}
 
 
-def init_repository(
-    folder: Path,
+def init(
     function: str | None = None,
     *,
+    folder: str | PathLike[str] = ".",
     name: str | None = None,
     install: str | None = None,
     systemd: bool = False,
@@ -427,23 +428,31 @@ def init_repository(
     choose: Callable[[], Sequence[Integration]] = lambda: INTEGRATIONS,
     dry_run: bool = False,
 ) -> InitResult:
-    """Write the files that a repository needs for measurements; existing files stay as they are.
+    """Write the files that a repository needs for measurements, as `corebound init` does.
+
+    Existing files stay as they are.
 
     Args:
-        folder: The repository.
         function: The function to measure, as `package.module:function`; None writes a step
             to fill in.
+        folder: The repository.
         name: The scenario's name; None uses the function's name.
-        install: The command that installs corebound in CI; None finds out.
+        install: The command that installs corebound in CI; None uses the place that this one came
+            from.
         systemd: Whether to add systemd units and a line for cron.
-        integrations: The CI services and tools to write files for; None asks the repository.
-        choose: Called for them if the repository does not say.
+        integrations: Some of `github`, `gitlab` and `makefile`; None uses what the repository's
+            files and remotes say.
+        choose: Called for them if the repository does not say; by default, all of them.
         dry_run: Whether to write nothing.
+
+    Returns:
+        What became of each file; `document` is what `corebound init --json` prints.
 
     Raises:
         InputError: There is no such folder, it cannot be written, or the function is missing,
             needs arguments or is not part of the package.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         raise InputError(
             what="no such folder.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
@@ -27,6 +28,16 @@ OUTPUTS = (Path("reports"),)
 Notify = Callable[[str], None]
 
 
+def notifier(notify: Callable[[str], object] | None) -> Notify:
+    """Pass each message to a function; None shows nothing."""
+
+    def show(message: str) -> None:
+        if notify is not None:
+            notify(message)
+
+    return show
+
+
 class UpdatedProject(Struct, frozen=True, kw_only=True):
     """The project under test, and the commit that it is at now."""
 
@@ -34,18 +45,20 @@ class UpdatedProject(Struct, frozen=True, kw_only=True):
     commit: Commit
 
 
-def update_project(config: Path, notify: Notify) -> UpdatedProject:
-    """Fetch and fast-forward the project under test.
+def update(
+    *, config: str | PathLike[str] = CONFIG, notify: Callable[[str], object] | None = None
+) -> UpdatedProject:
+    """Fetch and fast-forward the project under test, as `corebound update` does.
 
     Args:
         config: The asv.conf.json of the project.
-        notify: Called with progress messages.
+        notify: Called with each line about the progress; `print` shows them.
 
     Raises:
         InputError: The project cannot be identified.
-        LaunchError: git refuses, for example to fast-forward over other commits.
+        LaunchError: git refuses, for example after histories diverged.
     """
-    project = asv_project.open_project(config, notify)
+    project = asv_project.open_project(Path(config), notifier(notify))
     project.update()
     return UpdatedProject(project=project.name, commit=project.commit(project.checked_out))
 
@@ -68,7 +81,7 @@ def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
     Raises:
         InputError: A revision or the project cannot be identified.
     """
-    project = _open(cells, config, _silent)
+    project = _open(cells, config, notifier(None))
     if isinstance(project, ProjectEnvironments):
         return project
     with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
@@ -76,7 +89,7 @@ def find(cells: Sequence[Cell], config: Path) -> ProjectEnvironments:
             name: project.find(
                 project.commit(revision)
                 if revision
-                else project.working_tree(_silent, outputs=OUTPUTS, store=Path(folder)),
+                else project.working_tree(notifier(None), outputs=OUTPUTS, store=Path(folder)),
                 name,
             )
             for name, revision in _revisions(cells).items()
@@ -163,7 +176,3 @@ def _revisions(cells: Iterable[Cell]) -> dict[str, str | None]:
     None means that no revision is named.
     """
     return {cell.environment: cell.commit for cell in cells if is_project(cell.environment)}
-
-
-def _silent(_message: str) -> None:
-    pass

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -56,29 +57,34 @@ class Publication(Struct, frozen=True, kw_only=True):
         return {"branch": self.branch, "commit": self.commit, "new": self.is_new}
 
 
-def publish_site(
-    site: Path,
+def publish(
+    site: str | PathLike[str] = DEFAULT_SITE,
     *,
-    to: Path | None = None,
+    to: str | PathLike[str] | None = None,
     branch: str | None = None,
-    repository: Path = Path(),
+    repository: str | PathLike[str] = ".",
     push: str | None = None,
     squash: bool = False,
 ) -> Publication:
-    """Publish a site to a folder or to a git branch.
+    """Publish a site to a folder or to a git branch, as `corebound publish` does.
+
+    Readers see the previous site or the new one, never a mixture.
 
     Args:
-        site: A site that `corebound report` has written.
-        to: The folder, or a symbolic link to one; None for a branch.
-        branch: The branch; None for a folder.
+        site: A site that `write_site` has written.
+        to: The folder, or a symbolic link to one. Name either this or a branch.
+        branch: The branch, such as `gh-pages`.
         repository: A folder of the branch's repository.
         push: The remote to push the branch to; None pushes it nowhere.
         squash: Whether the branch keeps only this commit, without earlier ones.
 
+    Returns:
+        Where the site is; `document` is what `corebound publish --json` prints.
+
     Raises:
         InputError: There is no site or not exactly one place, or the place is not suitable.
         HostError: The file system cannot exchange two folders, or git is not installed.
-        LaunchError: git refuses.
+        LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
     """
     if (to is None) == (branch is None):
         raise InputError(
@@ -92,11 +98,11 @@ def publish_site(
             where="corebound publish",
             fix="Pass --branch as well, or omit them.",
         )
-    finished = open_site(site, clock.utc_now().isoformat(timespec="seconds"))
+    finished = open_site(Path(site), clock.utc_now().isoformat(timespec="seconds"))
     if to is not None:
-        publish_to_folder(finished, to)
-        return Publication(to=to.absolute())
-    target = Branch(repository=repository, name=branch or "", remote=push, squash=squash)
+        publish_to_folder(finished, Path(to))
+        return Publication(to=Path(to).absolute())
+    target = Branch(repository=Path(repository), name=branch or "", remote=push, squash=squash)
     published = publish_to_branch(finished, target)
     return Publication(
         branch=target.name,

@@ -243,7 +243,7 @@ def analyse_history(
     retired = frozenset(retired_series(suite.series))
     with cached_change_points(records, all_series=True) as cache:
         analysis = analyse(
-            suite.series, retired=retired, memory=cache, mapper=forked_map, progress=progress
+            suite.series, retired=retired, cache=cache, mapper=forked_map, progress=progress
         )
     for fault in documents.read_confirmations(records)[1]:
         notify(f"warning: {fault}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from corebound.analysis.tuning_checks import latest_verification
 from corebound.errors import Fault, InputError, collect_fault, encodable
 from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
-from corebound.records.decisions import read_decisions_file
+from corebound.records.decisions import DECISIONS_FILE, read_decisions_file
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile
@@ -31,7 +32,8 @@ from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.faulty_parts import write_without_faulty
 from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
-from corebound.workflow.projects import Notify
+from corebound.workflow.projects import notifier
+from corebound.workflow.publish import DEFAULT_SITE
 from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
 from corebound.workflow.run_index import (
     EarlierResults,
@@ -57,31 +59,37 @@ class WrittenSite(Struct, frozen=True, kw_only=True):
 
 
 def write_site(
-    records: Path,
-    out: Path,
-    notify: Notify,
-    progress: Progress,
+    out: str | PathLike[str] = DEFAULT_SITE,
     *,
-    status: Path,
+    records: str | PathLike[str] = RECORDS,
+    status: str | PathLike[str] = DECISIONS_FILE,
     only: Sequence[str] = (),
     compare: Sequence[str] = (),
     address: str = "",
+    notify: Callable[[str], object] | None = None,
+    progress: Progress = lambda _task, _done, _total: None,
 ) -> WrittenSite:
-    """Write the site of a folder of records; one that has nothing new to show stays as it is.
+    """Write the static site of a folder of records, as `corebound report` does.
+
+    A site that has nothing new to show stays as it is.
 
     Args:
+        out: The folder of the site; created if necessary.
         records: The folder of records.
-        out: The folder of the site.
-        notify: Called with a warning for each thing that cannot be read or is missing.
-        progress: Called with a task's name, the number of items done, and their total number.
-        status: The file of decisions about changes.
-        only: Names of scenarios and imported data, or patterns of them; empty for everything.
+        status: The file of decisions about regressions.
+        only: Names of scenarios and imported data, or shell patterns of them; empty for everything.
         compare: Pairs of runs or commits, each `A..B`, that get a page of their own.
-        address: The address that the site will have; empty if unknown.
+        address: The URL that the site will have, for link previews.
+        notify: Called with a warning for each thing that cannot be read; `print` shows them.
+        progress: Called with a task's name, the number of items done, and their total number.
+
+    Returns:
+        The site; `index` is its first page, and `document` what `corebound report --json` prints.
 
     Raises:
         InputError: A folder does not exist, no name matches, or the site cannot be written.
     """
+    out, records, status = Path(out), Path(records), Path(status)
     if records != RECORDS and not records.is_dir():
         # Check this before a typing mistake overwrites an existing site.
         raise InputError(
@@ -101,10 +109,11 @@ def write_site(
     if not compare and stamp.is_current():
         return WrittenSite(index=out / site.INDEX)
     warnings: list[str] = []
+    show = notifier(notify)
 
     def warn(text: str) -> None:
         warnings.append(text)
-        notify(f"warning: {text}")
+        show(f"warning: {text}")
 
     faults: list[Fault] = []
     runs, folders, recorded, classes = _site_runs(records, faults)
@@ -156,7 +165,7 @@ def write_site(
             decisions=decisions,
             confirmations=confirmations,
             calibrations=calibrations,
-            memory=cache,
+            cache=cache,
             # With a selection, some launches of a run may be missing.
             stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
             profiled={run.summary.id: run.summary.profiles for run in runs},

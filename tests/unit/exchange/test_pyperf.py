@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from corebound.exchange import pyperf
 from corebound.exchange.pyperf import command_of
 from corebound.exchange.reading import Unreadable
+from corebound.exchange.result_files import Context
 from corebound.exchange.run_export import exported_cells
 from corebound.records.history import HistoryPoint, Series
 from corebound.scenario.matrix import expand
@@ -28,14 +31,17 @@ def a_suite(*runs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     }
 
 
-def the_point(told: dict[str, Any]) -> HistoryPoint:
-    (series,) = read(json.dumps(told).encode())
+def the_point(suite: dict[str, Any]) -> HistoryPoint:
+    (series,) = read(json.dumps(suite).encode())
     return series.points[0]
 
 
-def read(data: bytes) -> list[Series]:
+def read(data: bytes, **context: Any) -> list[Series]:
     """All series of a file; the first error of a row is raised."""
-    items = [*pyperf.read(data, "p")]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bench.json"
+        file.write_bytes(data)
+        items = [*pyperf.read(file, Context(project="p", **context))]
     for error in (item for item in items if isinstance(item, Unreadable)):
         raise error
     return [item for item in items if isinstance(item, Series)]
@@ -68,10 +74,19 @@ def test_a_missing_value_has_a_reason(runs: list[dict[str, Any]], why: str) -> N
 
 
 def test_the_commit_comes_from_the_metadata() -> None:
-    point = the_point(a_suite({"values": [1.0]}, commit_id="abc123", corebound_dirty="yes"))
+    point = the_point(a_suite({"values": [1.0]}, commit_id="abc1234", corebound_dirty="yes"))
 
     assert point.commit is not None
-    assert (point.commit.sha, point.commit.dirty) == ("abc123", True)
+    assert (point.commit.sha, point.commit.dirty) == ("abc1234", True)
+
+
+def test_the_users_host_and_time_replace_those_of_the_file() -> None:
+    data = json.dumps(a_suite({"values": [1.0]})).encode()
+
+    (series,) = read(data, host="ci", at="2026-02-01T00:00:00Z")
+
+    assert (series.host, series.host_name) == ("ci", "ci")
+    assert series.points[0].at == "2026-02-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +100,7 @@ def test_the_commit_comes_from_the_metadata() -> None:
         (b'{"version": "1.0", "benchmarks": [1]}', "damaged"),
         (b"\x1f\x8b\x08torn", "damaged gzip"),
         (gzip.compress(b"[" * 10, mtime=0)[:-4], "damaged gzip"),
-        (json.dumps(a_suite({"values": [1.0]}, date="once")).encode(), "time of measurement"),
+        (json.dumps(a_suite({"values": [1.0]}, date="once")).encode(), "is not a time"),
         (json.dumps(a_suite({"values": [1.0]}, unit="parsec")).encode(), "damaged"),
         (json.dumps(a_suite()).encode(), "no run"),
     ],
@@ -104,11 +119,11 @@ def test_an_unreadable_file_is_rejected_with_a_reason(data: bytes, says: str) ->
     st.sampled_from(["values", "metadata", "runs"]),
 )
 def test_any_file_is_read_or_rejected(value: object, key: str) -> None:
-    told = a_suite({"values": [1.0, 2.0]})
-    benchmark = told["benchmarks"][0]
+    suite = a_suite({"values": [1.0, 2.0]})
+    benchmark = suite["benchmarks"][0]
     (benchmark["runs"][0] if key == "values" else benchmark)[key] = value
     try:
-        read(json.dumps(told).encode())
+        read(json.dumps(suite).encode())
     except Unreadable:
         return
 

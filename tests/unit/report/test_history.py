@@ -373,7 +373,7 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     tonight = whats_new(history, ())
 
     assert known_of(series).news == ()
-    assert history.news == history.changes == history.of(series) == (suspicion,)
+    assert history.news == history.changes == history.changes_of(series) == (suspicion,)
     assert history.early_warnings == history.inconclusive == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series got slower."
@@ -595,9 +595,7 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
     doubted = replace(
         history,
         changes=(),
-        clear={},
         unclear=(change,),
-        doubtful={series.id: (change,)},
         assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
     )
 
@@ -765,8 +763,8 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
     groups = {row["id"]: row for row in csv.DictReader(changes_csv(history).splitlines())}
 
     names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
-    incomplete, _ = history.of(back)
-    (change,) = history.of(stays)
+    incomplete, _ = history.changes_of(back)
+    (change,) = history.changes_of(stays)
     assert incomplete.recovered_between is not None
     *shas, left = (groups[incomplete.id][name] for name in names)
     assert shas == [point.commit.sha for point in incomplete.recovered_between if point.commit]

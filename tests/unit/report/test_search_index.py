@@ -70,7 +70,7 @@ def test_a_commit_leads_to_what_changed_with_it(pages: dict[str, str]) -> None:
 
 
 def test_a_run_without_a_change_is_found_by_its_commit() -> None:
-    history = ChangeHistory(series=(), clear={}, unclear=(), cells={})
+    history = ChangeHistory(series=(), cells={})
 
     entries = index_of(search_script([], history, [(a_run(), ())]))
 
@@ -87,7 +87,7 @@ def test_8000_benchmarks_are_under_300_kb_compressed() -> None:
     series = tuple(
         a_series([1.0, 2.0, 3.0], project="pandas", scenario=name, title=name) for name in names
     )
-    history = ChangeHistory(series=series, clear={}, unclear=(), cells={})
+    history = ChangeHistory(series=series, cells={})
 
     script = search_script([], history, [])
 

@@ -104,7 +104,7 @@ def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of
 
 def rendered(all_series: tuple[Series, ...]) -> str:
     """The page of a benchmark in which nothing was looked for, as that takes its time."""
-    history = ChangeHistory(series=all_series, clear={}, unclear=(), cells={})
+    history = ChangeHistory(series=all_series, cells={})
     renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
     return renderer.page(
         "benchmark",
@@ -166,7 +166,7 @@ def test_a_chart_among_others_is_under_5_kb_before_compression() -> None:
 
 def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
     all_series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
-    history = ChangeHistory(series=all_series, clear={}, unclear=(), cells={})
+    history = ChangeHistory(series=all_series, cells={})
 
     panel = history_panel(all_series, history, title="two")
 

@@ -42,7 +42,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
 
 def look(records: Path, *projects: str, of_all: bool) -> None:
     with cached_change_points(records, all_series=of_all) as memory:
-        build_change_history([imported(name) for name in projects], memory=memory)
+        build_change_history([imported(name) for name in projects], cache=memory)
 
 
 def test_analysing_some_series_keeps_the_cache_of_the_others(
@@ -71,7 +71,7 @@ def test_an_interrupted_analysis_keeps_its_results(
 ) -> None:
     def interrupted() -> None:
         with cached_change_points(tmp_path, all_series=True) as memory:
-            build_change_history([imported("two")], memory=memory)
+            build_change_history([imported("two")], cache=memory)
             raise KeyboardInterrupt
 
     look(tmp_path, "one", of_all=True)

@@ -10,25 +10,25 @@ import pytest
 
 from corebound.errors import InputError
 from corebound.records import history_files, jsonl
-from corebound.workflow.export import Format, export_histories, export_runs
+from corebound.workflow.export import export
 from support.build import a_series
 
 
 def test_the_latest_run_is_exported_by_reading_it(records: Path, runs_read: list[str]) -> None:
-    export_runs(Format.BENCHER, records / "out.json", records)
+    export("bencher", records / "out.json", records=records)
 
     assert runs_read == ["night4"]
 
 
 def test_a_run_is_exported_by_reading_it(records: Path, runs_read: list[str]) -> None:
-    export_runs(Format.CSV, records / "out.csv", records, run="night2")
+    export("csv", records / "out.csv", records=records, run="night2")
 
     assert runs_read == ["night2"]
     assert len((records / "out.csv").read_text().splitlines()) == 1 + 3 * 2
 
 
 def test_all_runs_are_a_table_of_all_launches(records: Path, runs_read: list[str]) -> None:
-    export_runs(Format.CSV, records / "out.csv", records)
+    export("csv", records / "out.csv", records=records)
 
     assert len(runs_read) == 4
     assert len((records / "out.csv").read_text().splitlines()) == 1 + 4 * 3 * 2
@@ -54,7 +54,7 @@ def exported_histories(records: Path, *only: str) -> list[tuple[str, str]]:
     for project in ("trees", "leaves"):
         series = [a_series([1.0, 2.0], project=project, scenario=name) for name in ("cut", "grow")]
         history_files.keep(project, series, records)
-    export_histories(records / "out.csv", records, only=only)
+    export("history", records / "out.csv", records=records, only=only)
     with (records / "out.csv").open() as lines:
         return [(row["project"], row["scenario"]) for row in csv.DictReader(lines)]
 

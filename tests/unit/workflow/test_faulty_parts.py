@@ -51,7 +51,7 @@ def report(records: Path) -> tuple[set[str], list[str]]:
     warnings: list[str] = []
     out = records.parent / "site"
     written = write_site(
-        records, out, warnings.append, lambda *_: None, status=records / "status.yaml"
+        out, records=records, status=records / "status.yaml", notify=warnings.append
     )
     assert written.index.is_file()
     pages = {path.relative_to(out).as_posix() for path in out.rglob("*.html")}

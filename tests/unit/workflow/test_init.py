@@ -179,6 +179,6 @@ def test_a_function_that_builds_would_lack_is_refused(
 
     if is_refused:
         with pytest.raises(InputError, match="outside"):
-            init.init_repository(tmp_path, function, integrations=(), dry_run=True)
+            init.init(function, folder=tmp_path, integrations=(), dry_run=True)
     else:
-        assert init.init_repository(tmp_path, function, integrations=(), dry_run=True).files
+        assert init.init(function, folder=tmp_path, integrations=(), dry_run=True).files

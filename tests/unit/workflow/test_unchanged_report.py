@@ -38,10 +38,8 @@ def report(tmp_path: Path, sites_made: list[Path]) -> Callable[..., bool]:
     def write(only: Sequence[str] = ()) -> bool:
         before = len(sites_made)
         written = write_site(
-            tmp_path / "records",
             tmp_path / "site",
-            lambda _text: None,
-            lambda *_: None,
+            records=tmp_path / "records",
             status=tmp_path / "status.yaml",
             only=only,
         )

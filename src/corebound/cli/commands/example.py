@@ -41,7 +41,7 @@ def example(
         for row in listed:
             typer.echo(f"{row.name:{width}}  {row.question}")
         return
-    written = write_examples(names, into)
+    written = write_examples(*names, into=into)
     if as_json:
         print_json(written)
         return

@@ -11,7 +11,8 @@ from corebound.cli.options import Json, Records, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.export import Format, export_records
+from corebound.workflow import export as workflow
+from corebound.workflow.export import Format
 
 
 def export(
@@ -45,7 +46,7 @@ def export(
         corebound export pyperf --run 1f0c2d3e --out run.json
         corebound export history --only 'io.*' --out points.csv
     """
-    exported = export_records(format_, out, records, run=run, only=only)
+    exported = workflow.export(format_, out, run=run, only=only, records=records)
     notify = notifier(Console(stderr=True))
     for fault in exported.faults:
         notify(f"warning: {fault}")

@@ -17,10 +17,8 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.errors import Fault
-from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
-from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_history import import_asv
 
@@ -84,13 +82,12 @@ def asv(
     with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
         imported = import_asv(
             folder,
-            records,
-            partial(bar.show, "reading results"),
             project=project,
             repo=repo,
-            merge_options=MergeOptions(
-                machine=machine and clean(machine), under_test=tuple(under_test or ())
-            ),
+            machine=machine,
+            under_test=under_test or (),
+            records=records,
+            progress=partial(bar.show, "reading results"),
         )
     source = imported.source
     if as_json:

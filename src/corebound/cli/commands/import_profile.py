@@ -45,10 +45,10 @@ def profile(
     """
     with ReadingProgress(Console(stderr=True, quiet=quiet), DownloadColumn()) as bar:
         stored = import_profiles(
-            paths,
-            records,
-            lambda file, done, total: bar.show(file.name, done, total),
+            *paths,
             name=name,
+            records=records,
+            progress=lambda file, done, total: bar.show(file.name, done, total),
         )
     if as_json:
         print_json(stored)

@@ -148,14 +148,8 @@ def github_action_benchmark(
     )
 
 
-def pyperf(
-    files: _Files,
-    *,
-    project: ProjectName = None,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@_imports("pyperf")
+def pyperf() -> None:
     """Import results of pyperf.
 
     Each file becomes a point in the history of its benchmarks.
@@ -164,7 +158,6 @@ def pyperf(
         corebound import pyperf results/*.json
         corebound import pyperf bench.json --project json
     """
-    _import("pyperf", files, records, project, quiet=quiet, as_json=as_json)
 
 
 def _import(
@@ -182,13 +175,13 @@ def _import(
     with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
         imported = import_results(
             tool,
-            files,
-            records,
-            partial(bar.show, "reading results"),
+            *files,
             project=project,
             host=host,
             commit=commit,
             date=date,
+            records=records,
+            progress=partial(bar.show, "reading results"),
         )
     if as_json:
         print_json(imported.document)

@@ -15,11 +15,11 @@ from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.scenario.wording import closest
+from corebound.workflow import init as workflow
 from corebound.workflow.init import (
     INTEGRATIONS,
     InitResult,
     Integration,
-    init_repository,
 )
 
 _ANSWERS: Mapping[str, Sequence[Integration]] = {
@@ -89,9 +89,9 @@ def init(
     chosen: dict[Integration, bool] = {"github": github, "gitlab": gitlab, "makefile": makefile}
     named = tuple(integration for integration, is_chosen in chosen.items() if is_chosen)
     may_ask = sys.stdin.isatty() and not as_json
-    result = init_repository(
-        folder,
+    result = workflow.init(
         function,
+        folder=folder,
         name=name,
         install=install,
         systemd=systemd,

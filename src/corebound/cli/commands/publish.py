@@ -11,7 +11,8 @@ from rich.text import Text
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.workflow.publish import DEFAULT_SITE, publish_site
+from corebound.workflow import publish as workflow
+from corebound.workflow.publish import DEFAULT_SITE
 
 To = Annotated[Path | None, typer.Option("--to", help="Folder that a web server serves.")]
 Branch = Annotated[
@@ -45,7 +46,7 @@ def publish(
         corebound publish --to /var/www/speed
         corebound publish --branch gh-pages --push origin
     """
-    published = publish_site(
+    published = workflow.publish(
         site, to=to, branch=branch, repository=repository, push=push, squash=squash
     )
     if as_json:

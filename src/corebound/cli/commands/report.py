@@ -74,14 +74,14 @@ def report(
                     shown.update(Text(f"{step}: {done:,} of {total:,}"))
 
             return write_site(
-                records,
                 out,
-                notifier(console),
-                progress,
+                records=records,
                 status=status,
                 only=only or (),
                 compare=compare or (),
                 address=address,
+                notify=notifier(console),
+                progress=progress,
             )
 
     written = build()

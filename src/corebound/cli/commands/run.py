@@ -205,7 +205,7 @@ def print_run(result: RunResult, console: Console) -> None:
 
 def _fewest_launches(result: ScenarioResult) -> int:
     """The smallest number of launches behind a verdict of the scenario."""
-    return min((len(duel.cell.summary.launches) for duel in result.ranked), default=0)
+    return min((len(pair.cell.summary.launches) for pair in result.ranked), default=0)
 
 
 def _differs_by_itself(cell: CellResult) -> bool:

@@ -20,7 +20,7 @@ def update(
         corebound update
         corebound update --config benchmarks/asv.conf.json
     """
-    updated = projects.update_project(config, notifier(Console(stderr=True, quiet=quiet)))
+    updated = projects.update(config=config, notify=notifier(Console(stderr=True, quiet=quiet)))
     if as_json:
         print_json(updated)
         return

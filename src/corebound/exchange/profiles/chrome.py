@@ -180,6 +180,16 @@ _STEP = ("step", 0)
 _US = 1000
 
 
+def times_ns(event: Event) -> tuple[int, int]:
+    """When an event began and ended.
+
+    Raises:
+        Unreadable: A time is invalid.
+    """
+    begin_ns = nanoseconds(event.get("ts"), _US)
+    return begin_ns, begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+
+
 def matches(event: Event) -> bool:
     """Whether an event is a step in corebound's own format."""
     return (event.get("name"), event.get("tid")) == _STEP and set(event) == {
@@ -198,8 +208,7 @@ def read(events: Iterable[Event]) -> Timeline:
 
     def spans() -> Iterable[Span]:
         for event in events:
-            begin_ns = nanoseconds(event.get("ts"), _US)
-            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            begin_ns, end_ns = times_ns(event)
             if matches(event):
                 marks.append((begin_ns, end_ns))
                 continue

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.profiles.chrome import Event, times_ns
 from corebound.exchange.profiles.csv_table import Table
-from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, collect_spans, nanoseconds
+from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, collect_spans
 from corebound.worker.operator_table import side_by_side
 
 TRACE = "MindSpore profiler, CPU trace"
@@ -19,7 +19,6 @@ TYPES = "MindSpore profiler, CPU operator types"
 _KERNEL = "HostCpuOps"
 # The name of a graph's kernel has its place, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")
-_US = 1000
 _MS = 1_000_000
 _NEEDED = ("op type", "type occurrences", "total compute time")
 
@@ -45,9 +44,7 @@ def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
         if event["ph"] != "X" or not matches(event):
             continue
         type_ = _NUMBER.sub("", str(event.get("name", "")).rpartition("/")[2])
-        begin_ns = nanoseconds(event.get("ts"), _US)
-        end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
-        yield begin_ns, end_ns, names.of(type_)
+        yield *times_ns(event), names.of(type_)
 
 
 def matches_table(table: Table) -> bool:

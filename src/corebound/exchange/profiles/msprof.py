@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.profiles.chrome import Event, times_ns
 from corebound.exchange.profiles.csv_table import Row, Table
 from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline, collect_spans
-from corebound.exchange.profiles.parts import nanoseconds as _nanoseconds
 from corebound.exchange.reading import Unreadable
 from corebound.worker.operator_table import side_by_side
 
@@ -28,7 +27,6 @@ _DEVICE = "device id"
 _TYPE = ("op type", "type")
 _START = ("task start time", "start time")
 _DURATION = ("task duration", "duration")
-_US = 1000
 
 
 def read_table(table: Table) -> tuple[Part, ...] | None:
@@ -171,9 +169,7 @@ def read(events: Iterable[Event]) -> Iterations:
     for event in events:
         category = str(event.get("cat"))
         if category in by_category and event["ph"] == "X":
-            begin_ns = _nanoseconds(event.get("ts"), _US)
-            length_ns = max(0, _nanoseconds(event.get("dur", 0), _US))
-            by_category[category].append((begin_ns, begin_ns + length_ns))
+            by_category[category].append(times_ns(event))
     if not by_category["Iteration Time"]:
         raise Unreadable("the file contains no iteration.", "Export the profile again.")
     return Iterations(

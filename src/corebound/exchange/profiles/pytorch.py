@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
+from corebound.exchange.profiles.chrome import Event, times_ns
+from corebound.exchange.profiles.parts import Names, Timeline, collect_spans
 from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"
@@ -14,7 +14,6 @@ SOURCE = "PyTorch profiler, Chrome trace"
 _OPERATORS = ("cpu_op", "Operator")
 _ANNOTATION = "user_annotation"
 _PROFILER_STEP = "ProfilerStep#"
-_US = 1000
 
 
 def matches(event: Event) -> bool:
@@ -38,8 +37,7 @@ def read(events: Iterable[Event]) -> Timeline:
             if not matches(event):
                 continue
             name = str(event.get("name", ""))
-            begin_ns = nanoseconds(event.get("ts"), _US)
-            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            begin_ns, end_ns = times_ns(event)
             is_step = name.startswith(_PROFILER_STEP)
             if is_step or name == OWN_STEP:
                 (marks if is_step else own_marks).append((begin_ns, end_ns))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
+from corebound.exchange.profiles.chrome import Event, times_ns
+from corebound.exchange.profiles.parts import Names, Timeline, collect_spans
 from corebound.worker.operator_table import Span
 
 SOURCE = "TensorFlow profiler, Chrome trace"
 _EAGER = "EagerLocalExecute: "
-_US = 1000
 
 
 def matches(event: Event) -> bool:
@@ -38,8 +37,7 @@ def read(events: Iterable[Event]) -> Timeline:
             type_ = operator_type(str(event.get("name", "")), str(args.get("long_name", "")))
             if type_ is None and "step_num" not in args:
                 continue
-            begin_ns = nanoseconds(event.get("ts"), _US)
-            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            begin_ns, end_ns = times_ns(event)
             if type_ is None:
                 marks.append((begin_ns, end_ns))
                 continue

@@ -187,7 +187,7 @@ def _comparable(series: Series, history: ChangeHistory) -> dict[str, Any]:
         normal_quantile((1 + confidence) / 2) for confidence in (series.confidence, CONFIDENCE)
     )
     return {
-        "changes": [change.change_point.at for change in history.of(series)]
+        "changes": [change.change_point.at for change in history.changes_of(series)]
         if is_analysed
         else None,
         "margin": series.margin,

@@ -265,7 +265,9 @@ def history_panel(
         else (),
     )
     labels = [history.label(series) for series in all_series]
-    levels = [tuple(levels_between(series, history.every(series))) for series in all_series]
+    levels = [
+        tuple(levels_between(series, history.all_changes_of(series))) for series in all_series
+    ]
     tracks = tuple(
         series_track(
             series, levels[index], line, length=length, most=most_points, bars=bars,
@@ -274,7 +276,7 @@ def history_panel(
         for index, series in reversed(tuple(enumerate(all_series)))
     )  # fmt: skip
     pairs = sorted(
-        ((change, series) for series in all_series for change in history.of(series)),
+        ((change, series) for series in all_series for change in history.changes_of(series)),
         key=lambda pair: (pair[0].since, pair[1].id),
     )
     borders = environment_changes(all_series, labels)
@@ -313,7 +315,7 @@ def history_panel(
         + tuple(
             change_row(change, history)
             for series in all_series
-            for change in history.every(series)
+            for change in history.all_changes_of(series)
             if not change.clear
         ),
         environment_changes=borders,
@@ -358,7 +360,7 @@ def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:
     if all_series[0].id in history.not_analysed:
         return "; changes not analysed"
     spread = level_spread(
-        all_series[0], [change.change_point for change in history.every(all_series[0])]
+        all_series[0], [change.change_point for change in history.all_changes_of(all_series[0])]
     )
     if spread is None:
         return ""

@@ -89,7 +89,7 @@ class ImportedBenchmark(Struct, frozen=True, kw_only=True):
     @property
     def changes(self) -> tuple[Change, ...]:
         """The clear changes of all series."""
-        return tuple(change for series in self.series for change in self.history.of(series))
+        return tuple(change for series in self.series for change in self.history.changes_of(series))
 
 
 class UnchartedRow(Struct, frozen=True, kw_only=True):
@@ -157,13 +157,13 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
     )
     # Changed series come first, clear or not and however old, because lists of changes link to
     # them.
-    listed = sorted(uncharted, key=lambda series: not history.every(series))[:_MOST_ROWS]
+    listed = sorted(uncharted, key=lambda series: not history.all_changes_of(series))[:_MOST_ROWS]
     shown_ids = {series.id for series in listed}
     rows, unshown = [], []
     for series in uncharted:
         name = names[series.id]
         if series.id in shown_ids:
-            changes = history.of(series)
+            changes = history.changes_of(series)
             rows.append(
                 UnchartedRow(
                     series=series,
@@ -303,7 +303,8 @@ def select_charts(benchmark: ImportedBenchmark) -> ChartSelection:
 
 def _priority(series: Series, history: ChangeHistory) -> int:
     return min(
-        (_change_priority(change, history) for change in history.of(series)), default=_UNCHANGED
+        (_change_priority(change, history) for change in history.changes_of(series)),
+        default=_UNCHANGED,
     )
 
 
@@ -350,7 +351,7 @@ def _events_of_series(
     all_series: Sequence[Series], priorities: Mapping[str, int], history: ChangeHistory
 ) -> dict[str, int]:
     """For each changed series the number of the event that gives it its priority."""
-    changes = [change for series in all_series for change in history.of(series)]
+    changes = [change for series in all_series for change in history.changes_of(series)]
     return {
         change.series.id: event
         for event, group in enumerate(group_changes(changes, history))

@@ -87,7 +87,7 @@ def scenario_trend(
     """
     all_series = [
         series
-        for series in history.grown(project=None, scenario=result.scenario.name)
+        for series in history.histories_of(project=None, scenario=result.scenario.name)
         if series.host == result.run.host.id
     ]
     if not all_series:
@@ -107,7 +107,10 @@ def _change_state(
 ) -> VerdictWord:
     """The current status of a scenario in a word: that of its worst new change."""
     changes = [
-        change for series in all_series for change in history.of(series) if history.is_news(change)
+        change
+        for series in all_series
+        for change in history.changes_of(series)
+        if history.is_news(change)
     ]
     if any(change.is_regression for change in changes):
         return VerdictWord(tone="bad", sign="▼", word="slower")

@@ -231,7 +231,7 @@ def no_change(all_series: Iterable[Series], history: ChangeHistory) -> str:
 
 def last_change(all_series: Iterable[Series], history: ChangeHistory) -> Change | None:
     """The latest clear change in any of these series; of equals the largest."""
-    changes = (change for series in all_series for change in history.of(series))
+    changes = (change for series in all_series for change in history.changes_of(series))
     return max(
         changes,
         key=lambda change: (change.since, abs(change.change_point.ratio - 1), change.id),

@@ -61,7 +61,9 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
     all_series = listed_series(result, history)
     if not all_series:
         return None
-    unlisted = len(history.grown(project=None, scenario=result.scenario.name)) - len(all_series)
+    unlisted = len(history.histories_of(project=None, scenario=result.scenario.name)) - len(
+        all_series
+    )
     host = result.run.host.id
     charted = _charted_series(result, [series for series in all_series if series.host == host])
     charted = charted or [all_series[0]]
@@ -72,7 +74,7 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
             not is_pooled(series),
             series.host != host,
             series.host,
-            -len(history.of(series)),
+            -len(history.changes_of(series)),
             series.id,
         )
     )
@@ -114,11 +116,11 @@ def listed_series(result: ScenarioResult, history: ChangeHistory) -> tuple[Serie
     All of the host of the latest result, and of others those that changed, up to a number that a
     reader can look through.
     """
-    all_series = history.grown(project=None, scenario=result.scenario.name)
+    all_series = history.histories_of(project=None, scenario=result.scenario.name)
     elsewhere = [series for series in all_series if series.host != result.run.host.id]
     if len(elsewhere) <= _MOST_ELSEWHERE:
         return all_series
-    elsewhere.sort(key=lambda series: (not is_pooled(series), -len(history.of(series))))
+    elsewhere.sort(key=lambda series: (not is_pooled(series), -len(history.changes_of(series))))
     listed = {series.id for series in elsewhere[:_MOST_ELSEWHERE]}
     return tuple(
         series for series in all_series if series.host == result.run.host.id or series.id in listed
@@ -169,7 +171,7 @@ def _changes_of(charted: Sequence[Series], others: Sequence[Series], history: Ch
 def _latest_new_changes(all_series: Sequence[Series], history: ChangeHistory) -> list[Change]:
     """The latest new change of each series that has one, as on the overview."""
     new = (
-        [change for change in history.of(series) if history.is_news(change)]
+        [change for change in history.changes_of(series) if history.is_news(change)]
         for series in all_series
     )
     return [max(changes, key=lambda change: change.first_bad.at) for changes in new if changes]
@@ -197,7 +199,7 @@ def _since_text(change: Change) -> str:
 def _reading(charted: Sequence[Series], history: ChangeHistory) -> Iterator[tuple[str, str]]:
     yield "Dots", "One run each, with its 95 % interval."
     yield "Thick line", "The level between changes."
-    if any(history.of(series) for series in charted):
+    if any(history.changes_of(series) for series in charted):
         yield "Numbers", "The changes in the table below; shaded: where each may have begun."
     yield "Letters", "Environment changes: another kernel, environment, CPUs or scenario."
     if any(math.isnan(value) for series in charted for value in series.points.values):

@@ -201,7 +201,7 @@ def analyse(
     suite: Sequence[Series],
     *,
     retired: Container[str] = (),
-    memory: SegmentCache | None = None,
+    cache: SegmentCache | None = None,
     mapper: Mapper = serial_map,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Analysis:
@@ -212,17 +212,17 @@ def analyse(
     Args:
         suite: All the series that are judged together.
         retired: Ids of retired series, which get no early warning.
-        memory: Results of earlier analyses, as in `change_points_of`.
+        cache: Results of earlier analyses, as in `change_points_of`.
         mapper: Applies the analysis to a few series at a time.
         progress: Called with the number of series done and their total.
 
     Source: among the change points that the detectors accept, `clear` are those that
     Benjamini & Hochberg keep over the suite.
     """
-    cache = memory or SegmentCache()
+    segment_cache = cache or SegmentCache()
 
     def analyse_several(several: Sequence[Series]) -> tuple[list[_SeriesResult], NewResults]:
-        own_cache = cache.apart()
+        own_cache = segment_cache.apart()
         histories: dict[str, HistoryArrays] = {}
         # An error here is reported for its own series, which is analysed below.
         with contextlib.suppress(Exception):
@@ -257,7 +257,7 @@ def analyse(
                 too_short.append(series)
             if result.early is not None:
                 early.append(Change(series=series, change_point=result.early, clear=False))
-        cache.learn(news)
+        segment_cache.learn(news)
         done += len(several)
         progress(done, len(suite))
     return Analysis(

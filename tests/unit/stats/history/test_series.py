@@ -256,11 +256,11 @@ def test_a_truncated_history_is_rejected() -> None:
 def test_a_cached_segment_is_not_analysed_again() -> None:
     figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
     memory = SegmentCache()
-    found = analyse([a_series(figures)], memory=memory).changes
+    found = analyse([a_series(figures)], cache=memory).changes
 
     (key,) = memory.asked
     again = analyse(
-        [a_series(figures)], memory=SegmentCache({key: SegmentResult(steps=(), places=(), rho=0.0)})
+        [a_series(figures)], cache=SegmentCache({key: SegmentResult(steps=(), places=(), rho=0.0)})
     ).changes
 
     assert (len(found), again) == (1, ())
@@ -268,8 +268,8 @@ def test_a_cached_segment_is_not_analysed_again() -> None:
 
 def test_a_further_point_makes_another_segment() -> None:
     first, second = SegmentCache(), SegmentCache()
-    analyse([a_series([1e6] * 9)], memory=first)
-    analyse([a_series([1e6] * 10)], memory=second)
+    analyse([a_series([1e6] * 9)], cache=first)
+    analyse([a_series([1e6] * 10)], cache=second)
 
     assert not first.asked.keys() & second.asked.keys()
 
