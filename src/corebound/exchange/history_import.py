@@ -167,7 +167,7 @@ def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[s
         return False
     if any(moment.commit and moment.commit.sha in shas for moment in new.moments):
         return False
-    # A point with more circumstances also completes those before it.
+    # A point with more known of its environment also completes those before it.
     known_names = known_environment(existing.environment_keys[-1]).keys()
     return all(known_environment(key).keys() <= known_names for key in set(new.environment_keys))
 
