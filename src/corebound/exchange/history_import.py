@@ -141,7 +141,7 @@ def _cell_of(series: Series, first: Series) -> str:
 
 
 def _unit_change(first: Series, other: Series) -> Fault:
-    units = "; ".join(f"{one.unit}, {_measure(one)[1]}" for one in (first, other))
+    units = "; ".join(f"{series.unit}, {_measure(series)[1]}" for series in (first, other))
     fix = "Each is a series of its own."
     return Fault(file=first.id, line=None, what=f"its units do not convert: {units}.", fix=fix)
 
