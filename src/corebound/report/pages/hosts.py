@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -10,19 +11,18 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
-    ClassAdvice,
     ClassResult,
     ConfigurationRow,
     HardwareClass,
     HostComparison,
     Member,
-    OutlierHost,
     ScenarioAcross,
 )
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.wording import (
     Flag,
     Text,
+    capital,
     count,
     day,
     relative_speed,
@@ -32,12 +32,14 @@ from corebound.analysis.wording import (
     time_text,
     verdict_word,
 )
-from corebound.records.run_record import Run
+from corebound.present.hosts import advice_table, outlier_anchor, outliers_table
+from corebound.present.sections import Column, Fact, Named, Table, Value
 from corebound.report.charts.axis import Axis, effect_scale
 from corebound.report.charts.intervals import ClassStrip
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import topology_text
-from corebound.report.urls import host_file
+from corebound.report.urls import host_file, run_file
+from corebound.units import counted
 
 State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "absent"]
 # As on the heat map of a scenario.
@@ -49,24 +51,6 @@ _MOST_OPEN = 40
 # More dots of hosts would hide each other.
 _MOST_DOTS = 100
 COMPARE = CommandLine("corebound compare --by class")
-
-
-class HostRow(Struct, frozen=True, kw_only=True):
-    """A host, as its latest run saw it.
-
-    Attributes:
-        address: Its page.
-        topology: Its sockets, cores and CPUs in words.
-        latest: Its latest run.
-        runs: The number of its runs.
-        hardware: The name of its class; empty if hosts are not compared.
-    """
-
-    address: str
-    topology: str
-    latest: Run
-    runs: int
-    hardware: str = ""
 
 
 class ClassCell(Struct, frozen=True, kw_only=True):
@@ -119,37 +103,21 @@ class Matrix(Struct, frozen=True, kw_only=True):
     axis: Axis
 
 
-class OutlierRow(Struct, frozen=True, kw_only=True):
-    """A host that is far from its class.
-
-    Attributes:
-        values: (scenario and configuration, its value, the value of its class).
-    """
-
-    anchor: str
-    name: str
-    address: str
-    hardware: str
-    values: tuple[tuple[str, str, str], ...]
-    differs: tuple[tuple[str, str, str], ...]
-
-
 class HostsPage(Struct, frozen=True, kw_only=True):
     """Every host, the one with the latest run first; what holds on which class comes before.
 
     Attributes:
-        rows: The hosts.
-        groups: The same by class, to be folded; empty if they are few.
+        hosts: All hosts; if they are many, by class, to be folded.
+        facts: What hosts have, and how many.
     """
 
     head: Head
     hero: Hero
-    rows: tuple[HostRow, ...]
-    groups: tuple[tuple[str, tuple[HostRow, ...]], ...] = ()
+    hosts: tuple[tuple[str, Table], ...]
     matrix: Matrix | None = None
-    outliers: tuple[OutlierRow, ...] = ()
-    facts: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
-    advice: tuple[tuple[str, ClassAdvice], ...] = ()
+    outliers: Table | None = None
+    facts: tuple[Fact, ...] = ()
+    advice: Table | None = None
     command: CommandLine = COMPARE
 
 
@@ -171,16 +139,6 @@ def hosts_page(
     verdict = _headline(comparison) if comparison is not None and has_matrix else None
     counted = f"{count(len(hosts), 'host')}, {_runs(hosts)}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
-    rows = tuple(
-        HostRow(
-            address=host_file(host.runs[-1].host.id),
-            topology=topology_text(host.runs[-1].host.topology),
-            latest=host.runs[-1],
-            runs=host.recorded,
-            hardware=by_host.get(host.runs[-1].host.id, ""),
-        )
-        for host in latest_first
-    )
     return HostsPage(
         head=Head(
             title="Corebound: hosts",
@@ -196,29 +154,54 @@ def hosts_page(
             support=rich(f"{counted} {support}" if verdict else support),
             flags=tuple(_flags(comparison)) if comparison is not None and has_matrix else (),
         ),
-        rows=rows,
-        groups=_by_class(rows) if len(rows) > _MOST_OPEN else (),
+        hosts=_host_tables(latest_first, by_host),
         matrix=_matrix(comparison, names) if comparison is not None and has_matrix else None,
-        outliers=tuple(_outlier(outlier, names) for outlier in comparison.outliers)
-        if comparison is not None
-        else (),
+        outliers=outliers_table(comparison, host_file)
+        if comparison is not None and comparison.outliers
+        else None,
         facts=tuple(_facts(comparison)) if comparison is not None else (),
-        advice=tuple(
-            (names.get(advice.hardware, advice.hardware.name), advice)
-            for advice in comparison.advice
-        )
-        if comparison is not None
-        else (),
+        advice=advice_table(comparison) if comparison is not None and comparison.advice else None,
     )
 
 
-def _by_class(rows: Sequence[HostRow]) -> tuple[tuple[str, tuple[HostRow, ...]], ...]:
-    """The rows of each class, by its name; hosts that are not compared come last."""
-    groups: dict[str, list[HostRow]] = {}
-    for row in rows:
-        groups.setdefault(row.hardware, []).append(row)
+def _host_tables(
+    hosts: Sequence[HostRecords], classes: Mapping[str, str]
+) -> tuple[tuple[str, Table], ...]:
+    """The hosts; if they are many, those of each class, and last those that are not compared."""
+    if len(hosts) <= _MOST_OPEN:
+        return (("", _host_table(hosts, classes)),)
+    groups: dict[str, list[HostRecords]] = {}
+    for host in hosts:
+        groups.setdefault(classes.get(host.runs[-1].host.id, ""), []).append(host)
     ordered = sorted(groups.items(), key=lambda group: (not group[0], group[0]))
-    return tuple((name or "Not compared", tuple(own)) for name, own in ordered)
+    return tuple((name or "Not compared", _host_table(own, classes)) for name, own in ordered)
+
+
+def _host_table(hosts: Sequence[HostRecords], classes: Mapping[str, str]) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for records in hosts:
+        latest = records.runs[-1]
+        host = latest.host
+        rows.append(
+            (
+                Named(host.name, note=classes.get(host.id, ""), link=host_file(host.id)),
+                Named(host.cpu_model, note=topology_text(host.topology)),
+                host.kernel,
+                counted(records.recorded),
+                Named(day(latest.started_at), link=run_file(latest)),
+            )
+        )
+    return Table(
+        title="All hosts",
+        columns=(
+            Column("host"),
+            Column("CPUs", "long"),
+            Column("kernel"),
+            Column("runs", "number"),
+            Column("latest run"),
+        ),
+        rows=tuple(rows),
+    )
 
 
 def _runs(hosts: Sequence[HostRecords]) -> str:
@@ -347,7 +330,7 @@ def _cell(
 ) -> ClassCell:
     if result is None:
         return ClassCell(state="absent", text="not measured")
-    marks = tuple((member.host.name, _anchor(member.host.id)) for member in result.outliers)
+    marks = tuple((member.host.name, outlier_anchor(member.host.id)) for member in result.outliers)
     if result.value is None:
         reason = next((reason for _, reason in result.without), "")
         text = "outliers only" if marks else "no value"
@@ -399,52 +382,23 @@ def _dots(members: Sequence[Member], *, outliers: bool) -> tuple[float, ...]:
     return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
 
 
-def _anchor(host: str) -> str:
-    return f"outlier-{host}"
-
-
-def _outlier(outlier: OutlierHost, names: Mapping[HardwareClass, str]) -> OutlierRow:
-    host = outlier.host
-    values = []
-    for scenario, row, member in outlier.rows:
-        of_class = row.of(host.hardware)
-        typical = of_class.value if of_class is not None else None
-        own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns
-        write = relative_speed if row.kind == "speedup" else time_text
-        values.append(
-            (
-                f"{scenario.title}, {row.name}",
-                write(own) if own is not None else "–",
-                write(typical) if typical is not None else "–",
-            )
-        )
-    return OutlierRow(
-        anchor=_anchor(host.id),
-        name=host.name,
-        address=host_file(host.id),
-        hardware=names[host.hardware],
-        values=tuple(values),
-        differs=tuple((each.name, each.own, each.others) for each in outlier.differs),
-    )
-
-
 # What users filter and read hosts by.
 _SHOWN_FACTS = ("kernel", "microcode", "governor", "SMT", "memory", "memory speed")
 
 
-def _facts(
-    comparison: HostComparison,
-) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+def _facts(comparison: HostComparison) -> Iterator[Fact]:
     """What hosts have, and how many: the named facts and the labels that have several values."""
     labels = {name for host in comparison.hosts for name in host.facts if name.startswith("label ")}
     for name in (*_SHOWN_FACTS, *sorted(labels)):
-        values: dict[str, int] = {}
-        for host in comparison.hosts:
-            if name in host.facts:
-                values[host.facts[name]] = values.get(host.facts[name], 0) + 1
+        values = Counter(host.facts[name] for host in comparison.hosts if name in host.facts)
         if values:
             ordered = sorted(values.items(), key=lambda value: (-value[1], value[0]))
-            yield name.removeprefix("label "), tuple(ordered[:_MOST_VALUES])
+            yield Fact(
+                term=capital(name.removeprefix("label ")),
+                value=", ".join(
+                    f"{value} ({count(hosts, 'host')})" for value, hosts in ordered[:_MOST_VALUES]
+                ),
+            )
 
 
 # More values of one fact are left out.
