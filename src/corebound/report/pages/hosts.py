@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
-    ClassResult,
     ConfigurationRow,
     HardwareClass,
     HostComparison,
-    Member,
     ScenarioAcross,
 )
 from corebound.analysis.host_records import HostRecords
@@ -27,77 +25,39 @@ from corebound.analysis.wording import (
     day,
     relative_speed,
     rich,
-    speed_bounds,
     strong,
-    time_text,
-    verdict_word,
 )
-from corebound.present.hosts import advice_table, outlier_anchor, outliers_table
+from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
-from corebound.report.charts.axis import Axis, effect_scale
-from corebound.report.charts.intervals import ClassStrip
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.intervals import class_axis
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file, run_file
 from corebound.units import counted
 
-State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "absent"]
-# As on the heat map of a scenario.
-_LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # More hosts of one kind are counted in the notices.
 _MOST_NAMED = 2
 # More hosts are folded by class.
 _MOST_OPEN = 40
-# More dots of hosts would hide each other.
-_MOST_DOTS = 100
 COMPARE = CommandLine("corebound compare --by class")
 
 
-class ClassCell(Struct, frozen=True, kw_only=True):
-    """One configuration on one class.
-
-    Attributes:
-        state: How it looks.
-        sign, text: The value; `read` is what a screen reader adds to it.
-        bounds: Its interval; empty without one.
-        note: The spread, or why there is no value.
-        outliers: (name, anchor) of hosts far from the class.
-        strip: Its chart; None without a ratio.
-        tint: Per cent of the verdict's colour.
-    """
-
-    state: State
-    text: str
-    sign: str = ""
-    read: str = ""
-    bounds: str = ""
-    note: str = ""
-    outliers: tuple[tuple[str, str], ...] = ()
-    strip: ClassStrip | None = None
-    tint: int = 0
-
-
-class MatrixRow(Struct, frozen=True, kw_only=True):
-    """One configuration in all classes; `differs` says that the classes differ."""
-
-    title: str
-    address: str
-    name: str
-    cells: tuple[ClassCell, ...]
-    differs: bool
+# A configuration of a scenario in all classes.
+MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
 
 
 class Matrix(Struct, frozen=True, kw_only=True):
     """Scenarios × classes.
 
     Attributes:
-        classes: (name, cores, number of hosts).
+        classes: Each class with its name and the number of its hosts.
         best: For each scenario the configuration that is fastest over all classes.
         others: All other configurations and the times of baselines.
         axis: Of the charts.
     """
 
-    classes: tuple[tuple[str, str, str], ...]
+    classes: tuple[tuple[HardwareClass, str, int], ...]
     best: tuple[MatrixRow, ...]
     others: tuple[MatrixRow, ...]
     axis: Axis
@@ -293,93 +253,26 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
 
 
 def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> Matrix:
-    best: list[MatrixRow] = []
-    others: list[MatrixRow] = []
-    hardware = list(comparison.classes)
-    for scenario in comparison.scenarios:
-        shown = _best(scenario)
-        for row in scenario.rows:
-            built = MatrixRow(
-                title=scenario.title,
-                address=f"scenario/{scenario.name}.html",
-                name=row.name if row.kind == "speedup" else f"{row.name}, time",
-                cells=tuple(_cell(row.of(each), row, names) for each in hardware),
-                differs=row.differs,
-            )
-            (best if row is shown else others).append(built)
-    strips = [
-        cell.strip for row in (*best, *others) for cell in row.cells if cell.strip is not None
-    ]
+    rows = [(scenario, row) for scenario in comparison.scenarios for row in scenario.rows]
+    shown = [_best(scenario) for scenario in comparison.scenarios]
+    is_best = [any(row is one for one in shown) for _, row in rows]
     return Matrix(
         classes=tuple(
-            (names[each], each.shape, count(len(hosts), "host"))
-            for each, hosts in comparison.classes.items()
+            (hardware, names[hardware], len(hosts))
+            for hardware, hosts in comparison.classes.items()
         ),
-        best=tuple(best),
-        others=tuple(others),
-        axis=effect_scale(
-            [value for strip in strips for value in (strip.value, *strip.hosts, *strip.outliers)],
-            [strip.bounds for strip in strips if strip.bounds is not None],
-            margin=0.02,
+        best=tuple(itertools.compress(rows, is_best)),
+        others=tuple(row for row, best in zip(rows, is_best, strict=True) if not best),
+        axis=class_axis(
+            [
+                result
+                for _, row in rows
+                if row.kind == "speedup"
+                for result in row.classes
+                if result.value is not None
+            ]
         ),
     )
-
-
-def _cell(
-    result: ClassResult | None, row: ConfigurationRow, names: Mapping[HardwareClass, str]
-) -> ClassCell:
-    if result is None:
-        return ClassCell(state="absent", text="not measured")
-    marks = tuple((member.host.name, outlier_anchor(member.host.id)) for member in result.outliers)
-    if result.value is None:
-        reason = next((reason for _, reason in result.without), "")
-        text = "outliers only" if marks else "no value"
-        return ClassCell(state="absent", text=text, note=reason, outliers=marks)
-    spread = f"spread {result.spread}" if result.spread else "1 host"
-    if row.kind == "time":
-        text = time_text(result.value)
-        return ClassCell(state="baseline", text=text, note=spread, outliers=marks)
-    state = result.verdict or "inconclusive"
-    word = verdict_word(state)
-    size, _, direction = relative_speed(result.value).partition(" ")
-    read = direction if state in {"faster", "slower"} else word.word
-    interval = result.interval
-    distance = abs(math.log(result.value))
-    odd = f", outliers {', '.join(name for name, _ in marks)}" if marks else ""
-    return ClassCell(
-        state=state,
-        sign=word.sign,
-        text=size,
-        read=read,
-        bounds=speed_bounds(interval.low, interval.high) if interval is not None else "",
-        note=spread,
-        outliers=marks,
-        strip=ClassStrip(
-            value=result.value,
-            bounds=(interval.low, interval.high) if interval is not None else None,
-            hosts=_dots(result.members, outliers=False),
-            outliers=_dots(result.members, outliers=True),
-            tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
-            is_inconclusive=state == "inconclusive",
-            description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
-        ),
-        tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))
-        if state in {"faster", "slower"}
-        else 0,
-    )  # fmt: skip
-
-
-def _dots(members: Sequence[Member], *, outliers: bool) -> tuple[float, ...]:
-    """The values of the hosts; of very many, evenly chosen ones, with both ends."""
-    values = sorted(
-        member.cell.speedup
-        for member in members
-        if member.deviation.is_outlier is outliers and member.cell.speedup is not None
-    )
-    if len(values) <= _MOST_DOTS:
-        return tuple(values)
-    last = len(values) - 1
-    return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
 
 
 # What users filter and read hosts by.
