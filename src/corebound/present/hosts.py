@@ -50,7 +50,7 @@ def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tup
     names = comparison.class_names
     tables = _class_tables if by == "class" else _host_tables
     return (
-        Sentence(summary(comparison)),
+        Sentence(_summary(comparison)),
         _classes(comparison, names),
         *tables(comparison, names, show_all=show_all),
         *((outliers_table(comparison),) if comparison.outliers else ()),
@@ -58,7 +58,7 @@ def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tup
     )
 
 
-def summary(comparison: HostComparison) -> str:
+def _summary(comparison: HostComparison) -> str:
     """How many hosts, classes, scenarios and outliers there are."""
     parts = [
         count(len(comparison.hosts), "host"),
@@ -99,7 +99,7 @@ def _class_tables(
                 continue
             first = row.name if row.kind == "speedup" else f"{row.name} (baseline)"
             for each in row.classes:
-                rows.append((first, names[each.hardware], *class_values(each, row)))
+                rows.append((first, names[each.hardware], *_class_values(each, row)))
                 first = ""
         notes = [
             f"Classes differ: {row.name} is {_of(high)} on {names[high.hardware]} and {_of(low)}"
@@ -143,7 +143,7 @@ def _of(result: ClassResult) -> str:
     return relative_speed(result.value) if result.value is not None else NO_ESTIMATE
 
 
-def class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
+def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
     """Hosts, value, interval and spread of one class in a row."""
     hosts = str(len(result.members))
     if result.outliers:
@@ -177,7 +177,7 @@ def _host_tables(
                         hidden += 1
                         continue
                     rows.append(
-                        (first, member.host.name, names[each.hardware], *host_values(member, row))
+                        (first, member.host.name, names[each.hardware], *_host_values(member, row))
                     )
                     first = ""
         notes = (f"{count(hidden, 'value')} without a clear difference; --all lists them.",)
@@ -185,7 +185,7 @@ def _host_tables(
         yield _scenario_table(scenario, headings, rows, notes if hidden else ())
 
 
-def host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
+def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     """Value, interval and a mark for an outlier of one host in a row."""
     cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
     if row.kind == "time" or cell.speedup is None:
