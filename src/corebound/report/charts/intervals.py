@@ -233,13 +233,13 @@ def class_axis(results: Sequence[ClassResult]) -> Axis:
         [
             value
             for result in results
+            if result.value is not None
             for value in (result.value, *_host_values(result), *_host_values(result, outliers=True))
-            if value is not None
         ],
         [
             (result.interval.low, result.interval.high)
             for result in results
-            if result.interval is not None
+            if result.value is not None and result.interval is not None
         ],
         margin=0.02,
     )

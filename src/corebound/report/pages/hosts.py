@@ -15,6 +15,7 @@ from corebound.analysis.host_comparison import (
     HardwareClass,
     HostComparison,
     ScenarioAcross,
+    compare_hosts,
 )
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.wording import (
@@ -74,10 +75,10 @@ class HostsPage(Struct, frozen=True, kw_only=True):
     head: Head
     hero: Hero
     hosts: tuple[tuple[str, Table], ...]
-    matrix: Matrix | None = None
-    outliers: Table | None = None
-    facts: tuple[Fact, ...] = ()
-    advice: Table | None = None
+    matrix: Matrix
+    outliers: Table
+    facts: tuple[Fact, ...]
+    advice: Table
     command: CommandLine = COMPARE
 
 
@@ -93,11 +94,11 @@ def hosts_page(
     """
     latest_first = sorted(hosts, key=lambda host: host.runs[-1].started_at, reverse=True)
     latest = latest_first[0].runs[-1]
-    has_matrix = comparison is not None and bool(comparison.scenarios)
-    names = comparison.class_names if comparison is not None else {}
-    by_host = {host.id: names[host.hardware] for host in (comparison.hosts if comparison else ())}
-    verdict = _headline(comparison) if comparison is not None and has_matrix else None
-    counted = f"{count(len(hosts), 'host')}, {_runs(hosts)}."
+    known = comparison or compare_hosts(())
+    names = known.class_names
+    verdict = _headline(known)
+    runs = sum(host.recorded for host in hosts)
+    counted = f"{count(len(hosts), 'host')}, {count(runs, 'run')}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
     return HostsPage(
         head=Head(
@@ -112,15 +113,13 @@ def hosts_page(
             context="",
             verdict=verdict or rich(counted),
             support=rich(f"{counted} {support}" if verdict else support),
-            flags=tuple(_flags(comparison)) if comparison is not None and has_matrix else (),
+            flags=tuple(_flags(known)) if known.scenarios else (),
         ),
-        hosts=_host_tables(latest_first, by_host),
-        matrix=_matrix(comparison, names) if comparison is not None and has_matrix else None,
-        outliers=outliers_table(comparison, host_file)
-        if comparison is not None and comparison.outliers
-        else None,
-        facts=tuple(_facts(comparison)) if comparison is not None else (),
-        advice=advice_table(comparison) if comparison is not None and comparison.advice else None,
+        hosts=_host_tables(latest_first, {host.id: names[host.hardware] for host in known.hosts}),
+        matrix=_matrix(known, names),
+        outliers=outliers_table(known, host_file),
+        facts=tuple(_facts(known)),
+        advice=advice_table(known),
     )
 
 
@@ -162,10 +161,6 @@ def _host_table(hosts: Sequence[HostRecords], classes: Mapping[str, str]) -> Tab
         ),
         rows=tuple(rows),
     )
-
-
-def _runs(hosts: Sequence[HostRecords]) -> str:
-    return count(sum(host.recorded for host in hosts), "run")
 
 
 def _best(scenario: ScenarioAcross) -> ConfigurationRow | None:
@@ -264,13 +259,7 @@ def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> M
         best=tuple(itertools.compress(rows, is_best)),
         others=tuple(row for row, best in zip(rows, is_best, strict=True) if not best),
         axis=class_axis(
-            [
-                result
-                for _, row in rows
-                if row.kind == "speedup"
-                for result in row.classes
-                if result.value is not None
-            ]
+            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
         ),
     )
 
