@@ -37,6 +37,7 @@ from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.navigation import NavigationLink, Section
+from corebound.report.scenario.heat_map import effect_tint
 from corebound.report.urls import (
     badge_file,
     entry_anchor,
@@ -226,6 +227,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "interval": _interval,
     "span": _span,
     "comparison_interval": wording.compared_bounds,
+    "speed_bounds": lambda interval: wording.speed_bounds(interval.low, interval.high),
     # Names and counts: `3|count_of("launch", "launches")`.
     "count_of": wording.count,
     "and_more": wording.and_more,
@@ -301,6 +303,7 @@ class Renderer:
             no_binding_mode=NO_BINDING_MODE,
             change_svg=change_svg,
             class_svg=class_svg,
+            effect_tint=effect_tint,
             commit_bars_svg=commit_bars_svg,
             dots_svg=dots_svg,
             effect_svg=effect_svg,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
 from corebound.report.charts.alt_text import describe_interval, img_attributes
@@ -26,6 +27,9 @@ LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
 _LEAST_LABEL_DISTANCE = 0.2
 # In a narrow column, where a label with its direction takes half of it.
 NARROW_COLUMN = 0.5
+
+# More dots of hosts would hide each other.
+_MOST_DOTS = 100
 
 _WIDTH = 1000
 _HEIGHT = 40
@@ -54,26 +58,6 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     dots: tuple[float, ...]
     margin: float
     is_inconclusive: bool = False
-
-
-class ClassStrip(Struct, frozen=True, kw_only=True):
-    """A class of hosts in one row.
-
-    Attributes:
-        value, bounds: Its speed-up and the ends of its interval, None without one.
-        hosts, outliers: The speed-ups of its hosts, and of those far from it.
-        tone: The CSS class of its verdict's colour.
-        is_inconclusive: Whether its dot is hollow.
-        description: Alternative text.
-    """
-
-    value: float
-    bounds: tuple[float, float] | None
-    hosts: tuple[float, ...]
-    outliers: tuple[float, ...]
-    tone: str
-    is_inconclusive: bool
-    description: str
 
 
 def comparison_plot(
@@ -243,27 +227,63 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     )
 
 
-def class_svg(strip: ClassStrip, axis: Axis) -> str:
+def class_axis(results: Sequence[ClassResult]) -> Axis:
+    """The axis that the speed-ups of classes of hosts share."""
+    return effect_scale(
+        [
+            value
+            for result in results
+            if result.value is not None
+            for value in (result.value, *_host_values(result), *_host_values(result, outliers=True))
+        ],
+        [
+            (result.interval.low, result.interval.high)
+            for result in results
+            if result.value is not None and result.interval is not None
+        ],
+        margin=0.02,
+    )
+
+
+def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
     """Draw a class of hosts: its value with its interval, a dot for each host, rings for outliers.
 
     Args:
-        strip: The class.
-        axis: From `effect_scale`; hosts beyond it are drawn at its edge.
+        result: The class, with a value.
+        axis: From `class_axis`; hosts beyond it are drawn at its edge.
+        says: The alternative text.
     """
-    dots = "".join(f"M{_x(axis, value)} 17h0" for value in strip.hosts)
-    rings = "".join(f"M{_x(axis, value)} 17h0" for value in strip.outliers)
+    tone = {"faster": "good", "slower": "bad"}.get(result.verdict or "", "plain")
+    dots, rings = (
+        "".join(f"M{_x(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
+        for outliers in (False, True)
+    )
     parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
-    if strip.bounds is not None:
-        parts.append(_interval(*strip.bounds, axis, strip.tone, y=8))
-    parts.append(_estimate(strip.value, axis, strip.tone, y=8, is_hollow=strip.is_inconclusive))
+    if result.interval is not None:
+        parts.append(_interval(result.interval.low, result.interval.high, axis, tone, y=8))
+    is_hollow = result.verdict in {None, "inconclusive"}
+    parts.append(_estimate(result.value or 1.0, axis, tone, y=8, is_hollow=is_hollow))
     if dots:
-        parts.append(f'<path class="run {strip.tone}" d="{dots}"/>')
+        parts.append(f'<path class="run {tone}" d="{dots}"/>')
     if rings:
         parts.append(f'<path class="ring" d="{rings}"/><path class="hole" d="{rings}"/>')
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f"{img_attributes(strip.description)}>{''.join(parts)}</svg>"
+        f"{img_attributes(says)}>{''.join(parts)}</svg>"
     )
+
+
+def _host_values(result: ClassResult, *, outliers: bool = False) -> tuple[float, ...]:
+    """The speed-ups of the hosts; of very many, evenly chosen ones, with both ends."""
+    values = sorted(
+        member.cell.speedup
+        for member in result.members
+        if member.deviation.is_outlier is outliers and member.cell.speedup is not None
+    )
+    if len(values) <= _MOST_DOTS:
+        return tuple(values)
+    last = len(values) - 1
+    return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
 
 
 def _tone(comparison: Comparison) -> str:

@@ -204,7 +204,6 @@ def _compared_cell(
             name=f"{name}: {verdict.word}, {so_far}",
             anchor=anchor,
         )
-    distance = abs(math.log(comparison.speedup_ratio))
     return HeatCell(
         state="faster" if comparison.verdict == "faster" else "slower",
         sign=verdict.sign,
@@ -212,9 +211,15 @@ def _compared_cell(
         note="best" if is_best else "",
         name=f"{name}: {size} {direction}{', best' if is_best else ''}",
         anchor=anchor,
-        tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT)),
+        tint=effect_tint(comparison.speedup_ratio),
         is_best=is_best,
     )
+
+
+def effect_tint(speedup_ratio: float) -> int:
+    """The share of a verdict's colour behind a cell, in per cent: more for a larger effect."""
+    distance = abs(math.log(speedup_ratio))
+    return round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))
 
 
 # The first clause of a reason; a colon within code is not its end.
