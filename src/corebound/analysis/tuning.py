@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.records.tuning import Objective, RaceRule, Tuning
-from corebound.scenario.builtin_workloads import SERVERS
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
@@ -96,7 +95,7 @@ def objective_summary(
     if objective == "cost":
         cpu_ns = summary.cpu_median_ns
         return None if cpu_ns is None else replace(summary, median_ns=cpu_ns)
-    if objective == "throughput" and cell.framework not in SERVERS:
+    if objective == "throughput" and cell.runtime.server is None:
         return replace(summary, median_ns=summary.median_ns / cell.workers)
     return summary
 

@@ -429,7 +429,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
 
 def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     """How the BLAS of a scenario's NumPy makes threads; nothing without NumPy."""
-    if all(cell.framework != "numpy" for cell in loaded.cells):
+    if all(cell.runtime.wait_policy != "blas" for cell in loaded.cells):
         return ()
     if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
         return ("intel",)  # a built-in workload loads it beside NumPy's own

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.planning.models import HugePageSupport, QuotaSupport
+from corebound.planning.host_support import HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
-    COMPILER,
     MOST_INTERLEAVED,
     HostCapabilities,
     PlannedCell,
@@ -285,7 +284,7 @@ def test_compiling_needs_a_compiler() -> None:
     }
 
     (without,), _ = block(**compiled)
-    (with_compiler,), _ = block(tools=frozenset({"taskset", COMPILER}), **compiled)
+    (with_compiler,), _ = block(tools=frozenset({"taskset", "g++"}), **compiled)
 
     assert without.unfit is not None
     assert without.unfit.what == (
