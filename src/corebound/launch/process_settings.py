@@ -7,7 +7,7 @@ compared with what its cell sets.
 from __future__ import annotations
 
 import ctypes.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def of_process(cell: Cell | None) -> dict[str, str]:
     return {} if cell is None or cell.thp is None else {"thp": cell.thp}
 
 
-def observed(cell: Cell | None, processes: Sequence[int]) -> dict[str, Any]:
+def observed(cell: Cell | None, processes: Collection[int]) -> dict[str, Any]:
     """What processes have loaded, and what they have of the cell's settings.
 
     The kernel walks every page table for huge pages; call this outside measured intervals.
@@ -84,8 +84,8 @@ def violations(cell: Cell | None, command: Command, worker: Worker) -> Iterator[
         command: The command that started the worker.
         worker: What was observed.
     """
-    yield from preload_violations(command, worker, cell and cell.openmp)
-    yield from huge_page_violations(worker, cell and cell.thp)
+    yield from preload_violations(command, worker, cell.openmp if cell else None)
+    yield from huge_page_violations(worker, cell.thp if cell else None)
 
 
 def loaded_libraries(processes: Iterable[int]) -> tuple[str, ...]:

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.planning.host_support import HugePageSupport, QuotaSupport
+from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
     MOST_INTERLEAVED,
-    HostCapabilities,
     PlannedCell,
     interleave_groups,
     plan_cells,
