@@ -14,6 +14,7 @@ from corebound.scenario.builtin_workloads import SHAPES_BY_PARAMETER
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
 from corebound.scenario.models import ProfileName, Scenario, measure_for
+from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.scenario.runtimes import RUNTIMES, Framework, Runtime
 from corebound.scenario.settings import SETTINGS, ExplicitCpus, WaitPolicy
 
@@ -166,7 +167,7 @@ def search_space(
     cells: Sequence[Cell],
     topology: Topology,
     *,
-    objective: str,
+    objective: Objective,
     bound_ms: float | None,
     vary: Collection[str],
     profile: ProfileName | None,
@@ -215,7 +216,7 @@ def search_space(
     planned = choices(
         topology,
         baseline.framework,
-        vary_workers=objective in {"throughput", "rate"},
+        vary_workers=OBJECTIVES[objective].varies_workers,
         workers=baseline.workers,
         blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
     )

@@ -36,12 +36,13 @@ from corebound.present.tune import (
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, Objective, RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
+from corebound.scenario.objectives import Objective
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
