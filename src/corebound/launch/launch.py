@@ -21,6 +21,7 @@ from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
+from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
@@ -81,30 +82,6 @@ def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
 def deviated(evidence: Sequence[str]) -> str:
     """The reason for a launch that is invalid because it deviated from its request."""
     return f"the launch did not run as requested: {'; '.join(evidence)}."
-
-
-# The variables a worker may inherit. Any other variable of the user's shell, such as a
-# stray OMP_NUM_THREADS, would make results depend on who started the run.
-INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-
-
-def worker_environment(command: Command, *, python_path: Path, scratch: Path) -> Mapping[str, str]:
-    """A worker's complete environment: inherited variables, corebound's own, then the cell's.
-
-    Args:
-        command: The command that starts the worker; its `env` holds the cell's variables.
-        python_path: A folder that holds the package `corebound` and nothing else.
-        scratch: The folder for the worker's temporary files.
-    """
-    names = (*INHERITED, *command.inherits)
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
-    ours = {
-        "PYTHONPATH": str(python_path),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(scratch),
-    }
-    return {**inherited, **ours, **dict(command.env)}
 
 
 class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
