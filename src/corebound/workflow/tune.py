@@ -36,12 +36,13 @@ from corebound.present.tune import (
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, Objective, RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
+from corebound.scenario.objectives import Objective
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
@@ -417,7 +418,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
 
 def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     """How the BLAS of a scenario's NumPy makes threads; nothing without NumPy."""
-    if all(cell.framework != "numpy" for cell in loaded.cells):
+    if all(cell.runtime.wait_policy != "blas" for cell in loaded.cells):
         return ()
     if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
         return ("intel",)  # a built-in workload loads it beside NumPy's own
