@@ -13,7 +13,12 @@ from markupsafe import Markup
 from corebound import units
 from corebound.analysis import wording
 from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
-from corebound.analysis.commands import CommandLine
+from corebound.analysis.commands import (
+    CommandLine,
+    latest_command,
+    launch_command,
+    original_command,
+)
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.triage import (
     change_factor,
@@ -35,12 +40,21 @@ from corebound.report.charts.intervals import (
 from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
 from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
-from corebound.report.charts.topology import topology_html
+from corebound.report.charts.topology import node_rows, topology_boxes, topology_html
 from corebound.report.navigation import NavigationLink, Section
+from corebound.report.pages.changes import levels_text
+from corebound.report.pages.commits import change_step_svg
+from corebound.report.pages.series_table import no_change
 from corebound.report.scenario.heat_map import effect_tint
+from corebound.report.scenario.launches import log_tail, status_tone
 from corebound.report.urls import (
     badge_file,
     entry_anchor,
+    host_data,
+    host_file,
+    moments_file,
+    points_file,
+    raw_file,
     run_file,
     series_anchor,
     series_url,
@@ -236,9 +250,15 @@ FILTERS: dict[str, Callable[..., str]] = {
     "commit_title": _or_dash(commit_title),
     "missing_since": wording.missing_since,
     "last_measured": wording.last_measured,
+    "interval_name": wording.interval_name,
     "plain": wording.plain,
     # Addresses, from the site's top.
     "badge_file": badge_file,
+    "host_data": host_data,
+    "host_file": host_file,
+    "moments_file": moments_file,
+    "points_file": points_file,
+    "raw_file": raw_file,
     "run_file": run_file,
     "series_url": series_url,
     "series_anchor": series_anchor,
@@ -285,16 +305,26 @@ class Renderer:
         self._environment.filters.update(
             FILTERS,
             label=wording.label,
+            latest_command=latest_command,
+            launch_command=launch_command,
+            log_tail=log_tail,
+            no_change=no_change,
+            node_rows=node_rows,
+            original_command=original_command,
+            status_tone=status_tone,
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
             change_size=change_size,
             change_factor=change_factor,
+            change_step_svg=change_step_svg,
             impact_extent=impact_extent,
             impact_size=impact_size,
             impact_word=impact_word,
             times=wording.times,
+            topology_boxes=topology_boxes,
             size_interval=size_interval,
             latest_value=wording.latest_value,
+            levels_text=levels_text,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
         )
@@ -337,5 +367,7 @@ class Renderer:
             preview=self.preview,
             section=section,
             current=current,
+            # The main page of a part of the site is at its top, others are in folders.
+            root="../" if current == "true" else "",
         )
         return _UNWRITABLE.sub("�", text)

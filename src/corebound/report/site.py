@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import CommitComparison, compare_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import (
@@ -50,15 +50,15 @@ from corebound.report.pages.benchmark import (
     benchmark_page,
     benchmarks_of,
 )
-from corebound.report.pages.claims import ClaimsPage, claims_page
+from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page
-from corebound.report.pages.comparisons import ComparisonsPage, choice_groups, comparisons_page
+from corebound.report.pages.comparisons import ChoiceGroup, choice_groups, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
 from corebound.report.pages.host import host_page
 from corebound.report.pages.hosts import hosts_page
-from corebound.report.pages.operators import OperatorsPage, operators_page
+from corebound.report.pages.operators import operators_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.tune import tune_page
@@ -72,9 +72,11 @@ from corebound.report.urls import (
     benchmark_file,
     benchmark_slug,
     commits_data,
+    commits_file,
     comparison_data,
     comparison_file,
     host_data,
+    host_file,
     moments_file,
     points_file,
     raw_file,
@@ -124,6 +126,11 @@ def render_pages(
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "searching for changes in series"),
     )
+    commits = [
+        compare_commits(pair.project, pair.before, pair.after, history)
+        for pair in inputs.compared
+        if pair.project is not None
+    ]
     lost = {run for run, checked in inputs.verifications.items() if checked.answer == "lost"}
     context = PageContext(
         now=inputs.now,
@@ -136,11 +143,6 @@ def render_pages(
     )
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
-    commits = [
-        compare_commits(pair.project, pair.before, pair.after, history)
-        for pair in inputs.compared
-        if pair.project is not None
-    ]
     claims = claims_page(results, now=inputs.now)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
     parts: dict[Section, object] = {
@@ -161,24 +163,21 @@ def render_pages(
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, is_fresh)
     yield from _runs(inputs, renderer, is_fresh, raw=raw)
-    yield from _hosts_and_comparisons(inputs, compared, context, renderer)
-    if groups:
-        choose = partial(
-            comparisons_page,
-            commits=commits,
-            groups=groups,
-            hosts=len({run.host.id for run, _ in inputs.records}),
-            records_folder=inputs.records_folder,
-            now=inputs.now,
-        )
-        yield from _comparisons(inputs, compared, choose, renderer, is_fresh)
-    yield from _pages_of_all_scenarios(
-        inputs, context, renderer, claims=claims, operators=operators
+    yield from _hosts(inputs, renderer)
+    yield from _comparisons(
+        inputs, context, renderer, is_fresh, compared=compared, commits=commits, groups=groups
     )
-    for pair in commits:
-        page = commits_page(pair, context)
-        yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
-        yield page.address, renderer.page("compare", page)
+    if history.histories:
+        yield "history.html", renderer.page("history", history_page(context))
+        yield "feed.xml", renderer.page("feed", feed(context, records=inputs.records_folder))
+        if history.changes or history.unclear:
+            yield "data/changes.csv", changes_csv(history, inputs.records_folder)
+    if claims is not None:
+        yield "claims.html", renderer.page("claims", claims)
+    if operators is not None:
+        if imported := imported_csv(inputs.profiles):
+            yield "data/imported.operators.csv", imported
+        yield "operators.html", renderer.page("operators", operators)
     tunings: list[tuple[str, str, str]] = []
     for result, files in inputs.tunings:
         together = next((one for one in inputs.loads if one.has(result)), None)
@@ -318,65 +317,77 @@ def _runs(
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             page = run_page(run, launches, raw=raw, faults=faults)
-            yield page.address, renderer.page("run", page)
+            yield run_file(run), renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
 
-def _hosts_and_comparisons(
-    inputs: SiteInputs,
-    compared: Sequence[RunComparison],
-    context: PageContext,
-    renderer: Renderer,
-) -> Iterator[tuple[str, str]]:
+def _hosts(inputs: SiteInputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
     hosts = group_by_host(inputs.records, inputs.calibrations, inputs.recorded)
     if len(hosts) > 1:
-        hosts_ = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
-        yield "hosts.html", renderer.page("hosts", hosts_)
+        overview = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
+        yield "hosts.html", renderer.page("hosts", overview)
         if inputs.hosts is not None:
             yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
-    for result in hosts:
-        yield host_data(result.runs[-1].host.id), host_json(result, inputs.records_folder)
-        page = host_page(result, now=inputs.now)
-        yield page.address, renderer.page("host", page)
-    for comparison in compared:
-        pair = compare_page(comparison, context)
-        yield (
-            comparison_data(comparison.before, comparison.after),
-            comparison_csv(comparison, inputs.records_folder),
-        )
-        yield pair.address, renderer.page("compare", pair)
+    for host in hosts:
+        page = host_page(host, now=inputs.now)
+        yield host_data(page.host.id), host_json(host, inputs.records_folder)
+        yield host_file(page.host.id), renderer.page("host", page)
 
 
 def _comparisons(
     inputs: SiteInputs,
-    compared: Sequence[RunComparison],
-    choose: Callable[[Sequence[tuple[Run, Run]]], ComparisonsPage],
+    context: PageContext,
     renderer: Renderer,
     is_fresh: IsFresh,
+    *,
+    compared: Sequence[RunComparison],
+    commits: Sequence[CommitComparison],
+    groups: tuple[ChoiceGroup, ...],
 ) -> Iterator[tuple[str, str]]:
-    """The page to choose two on, and the comparisons of the hosts' other recent runs.
+    """The comparisons of runs and of commits, and the page to choose two on.
 
-    The latter show no histories: they depend on nothing after the later run, and are not made
-    again.
+    Comparisons of the hosts' other recent runs show no histories: they depend on nothing after the
+    later run, and are not made again.
     """
-    context = PageContext(now=inputs.now, calibrations=inputs.calibrations)
+
+    def files(pair: RunComparison, known: PageContext) -> Iterator[tuple[str, str]]:
+        yield (
+            comparison_data(pair.before, pair.after),
+            comparison_csv(pair, inputs.records_folder),
+        )
+        page = renderer.page("compare", compare_page(pair, known))
+        yield comparison_file(pair.before, pair.after), page
+
+    for comparison in compared:
+        yield from files(comparison, context)
+    for commit_pair in commits:
+        names = commit_pair.project, commit_pair.before.sha, commit_pair.after.sha
+        yield commits_data(*names), commits_csv(commit_pair)
+        yield commits_file(*names), renderer.page("compare", commits_page(commit_pair, context))
+    if not groups:
+        return
+    without_history = PageContext(now=inputs.now, calibrations=inputs.calibrations)
     pairs = [(each.before, each.after) for each in compared]
     for before, after in recent_pairs(inputs.records):
-        pair, key = (before[0], after[0]), _pair_key(inputs, (before[0], after[0]), renderer)
-        if pair in pairs:
+        runs = before[0], after[0]
+        if runs in pairs:
             continue
+        key = _pair_key(inputs, runs, renderer)
         # Both files are checked, so that each is remembered under its key if it is made.
-        files = (comparison_data(*pair), comparison_file(*pair))
-        fresh = [key is not None and is_fresh(file, key) for file in files]
+        fresh = [
+            key is not None and is_fresh(file, key)
+            for file in (comparison_data(*runs), comparison_file(*runs))
+        ]
         if not all(fresh):
             try:
                 comparison = compare_runs(before, after, inputs.past)
             except InputError:
                 continue  # measured in another environment
-            yield files[0], comparison_csv(comparison, inputs.records_folder)
-            yield files[1], renderer.page("compare", compare_page(comparison, context))
-        pairs.append(pair)
-    yield "compare.html", renderer.page("comparisons", choose(pairs))
+            yield from files(comparison, without_history)
+        pairs.append(runs)
+    hosts = len({run.host.id for run, _ in inputs.records})
+    page = comparisons_page(pairs, commits, groups, hosts=hosts, now=inputs.now)
+    yield "compare.html", renderer.page("comparisons", page)
 
 
 def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> str | None:
@@ -396,30 +407,6 @@ def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> 
     site = (inputs.records_folder, renderer.shared)
     parts = (before.id, after.id, *site, *earlier, *noise)
     return cache.digest(*(part.encode() for part in parts))
-
-
-def _pages_of_all_scenarios(
-    inputs: SiteInputs,
-    context: PageContext,
-    renderer: Renderer,
-    *,
-    claims: ClaimsPage | None,
-    operators: OperatorsPage | None,
-) -> Iterator[tuple[str, str]]:
-    """Pages about all scenarios."""
-    history = context.history
-    if history.histories:
-        yield "history.html", renderer.page("history", history_page(context))
-        feed_ = feed(context, records=inputs.records_folder)
-        yield "feed.xml", renderer.page("feed", feed_)
-        if history.changes or history.unclear:
-            yield "data/changes.csv", changes_csv(history, inputs.records_folder)
-    if claims is not None:
-        yield "claims.html", renderer.page("claims", claims)
-    if operators is not None:
-        if imported := imported_csv(inputs.profiles):
-            yield "data/imported.operators.csv", imported
-        yield "operators.html", renderer.page("operators", operators)
 
 
 # Hidden, so that it is not published.

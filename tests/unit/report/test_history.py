@@ -436,7 +436,7 @@ def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
     (row,) = history_page(PageContext(now=NOW, history=known_of(*all_series))).groups[0].rows
     (alone,) = history_page(PageContext(now=NOW, history=known_of(all_series[0]))).groups[0].rows
 
-    assert (row.cells, row.shown) == ("2 series", "n=9")
+    assert (len(row.all_series), row.shown) == (2, "n=9")
     assert alone.shown == ""
 
 
@@ -468,9 +468,11 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
         for group in history_page(PageContext(now=NOW, history=beside)).groups
         for row in group.rows
     ]
-    assert [last_measured(row.series.points.moments[-1]) for row in rows if row.is_retired] == [
-        "last measured 2026-03-01 02:00 UTC"
-    ]
+    assert [
+        last_measured(row.series.points.moments[-1])
+        for row in rows
+        if row.series.id in beside.retired_series
+    ] == ["last measured 2026-03-01 02:00 UTC"]
 
 
 def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
@@ -818,12 +820,12 @@ def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_p
         ),
     )
 
-    minutes, places = panel_of(dated).zoom, panel_of(undated).zoom
+    minutes, places = panel_of(dated), panel_of(undated)
 
     # The 45th day after the first of January 2026, which is 20,454 days after 1970, at two; by
     # an even bet half a day before.
     ((_, ((mark, *_),), _), (_, ((place, *_),), _)) = (
-        json.loads(one.still) for one in (minutes, places)
+        json.loads(one.zoom) for one in (minutes, places)
     )
     assert (mark, minutes.is_ordinal) == ((20_454 + 44.5) * 1440 + 120, False)
     assert (place, places.is_ordinal) == (44.5, True)
@@ -839,7 +841,7 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     )
     panel = panel_of(replace(series, points=HistoryPoints.of(changed)))
 
-    levels, changes, borders = json.loads(panel.zoom.still)
+    levels, changes, borders = json.loads(panel.zoom)
 
     (track,) = panel.chart.tracks
     first = borders[0] - 20 * 1440

@@ -98,8 +98,8 @@ def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
     run, launches = a_sample()
     page = run_page(replace(run, preflight=(BUSY,)), launches)
 
-    assert page.checks is not None
-    (row,) = page.checks
+    assert page.run.preflight is not None
+    (row,) = page.run.preflight
     assert "(200)" not in row.value
     assert row.fix == "measure when these processes have ended"
 

@@ -185,7 +185,8 @@ def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() ->
     ]
     page = page_of(latest_results([(a_run(scenarios=(scenario,)), launches)])[0])
 
-    assert page.launches == (
+    assert page.launches is not None
+    assert page.launches.says == (
         "4 of 10 launches discarded: 2 not run as requested, 1 disturbed by the hypervisor,"
         " 1 failed; 1 skipped"
     )

@@ -20,7 +20,7 @@ from corebound.report.elements import occurrence_numbers
 from corebound.report.inputs import PageContext
 from corebound.report.pages import changes, feed, history
 from corebound.report.pages.benchmark import benchmark_hero
-from corebound.report.pages.series_table import series_groups
+from corebound.report.pages.series_table import no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.stats.history.regressions import analyse, min_values_to_detect
 from support.build import a_point, a_series
@@ -90,7 +90,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
     assert "1 series has been without results for longer" in words(news.support)
     assert news.failing == ()
-    assert [row.named[0][0] for row in page.failures] == ["a"]
+    assert [row.named[0][0].title for row in page.failures] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)
 
 
@@ -337,9 +337,10 @@ def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
 
     rows = [row for group in series_groups([series, long], history) for row in group.rows]
 
-    assert {len(row.series.points): (row.change, row.unchanged) for row in rows} == {
-        3: (None, "too little data"),
-        2 * ENOUGH: (None, "none"),
+    assert [row.change for row in rows] == [None, None]
+    assert {len(row.series.points): no_change(row.all_series, history) for row in rows} == {
+        3: "too little data",
+        2 * ENOUGH: "none",
     }
 
 

@@ -18,7 +18,6 @@ from corebound.analysis.commands import (
 from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
 from corebound.analysis.triage import (
     STATUSES,
-    BenchmarkChanges,
     CommitEntry,
     FailureGroup,
     change_factor,
@@ -33,45 +32,17 @@ from corebound.report.pages.changes import (
     RecoveryNote,
     change_group,
     group_changes,
-    levels_text,
     recovery_note,
 )
-from corebound.report.urls import series_url
 from corebound.scenario.cell import PROJECT
 from corebound.stats.history.regressions import Change
 
-# The worst series of a commit that are drawn, and the groups of its changes; the benchmarks that
-# a commit in short names.
-_MOST_WORST, _MOST_GROUPS = 4, 6
-_MOST_BENCHMARKS = 3
+# The groups of a commit's changes.
+_MOST_GROUPS = 6
 # The hosts of a commit that are named.
 _MOST_HOSTS = 6
 # The points of a drawn series, and the least number of them before the change.
 _POINTS, _LEAST_BEFORE = 60, 20
-
-
-class WorstSeries(Struct, frozen=True, kw_only=True):
-    """The series of a benchmark that changed most.
-
-    Attributes:
-        title: The benchmark's.
-        cell: Which of its series; may be empty.
-        address: Of its page.
-        change: The change.
-        levels: The levels before and after.
-        series: How many of its series changed, in words.
-        is_secondary: Whether the benchmark is secondary.
-        svg: The latest points around the change.
-    """
-
-    title: str
-    cell: str
-    address: str
-    change: Change
-    levels: str
-    series: str
-    is_secondary: bool
-    svg: str
 
 
 class EntryRow(Struct, frozen=True, kw_only=True):
@@ -86,9 +57,8 @@ class EntryRow(Struct, frozen=True, kw_only=True):
         recovery: What reverted all of them.
         evidence: Which hosts show them, in sentences; empty for one host.
         commands: What to do.
-        worst: The benchmarks that changed most, drawn; empty if the commit is shown in short.
-        groups: The first changes, by benchmark; empty too.
-        more: How many further benchmarks changed.
+        groups: The first changes, by benchmark; empty if the commit is shown in short.
+        more: How many further groups there are.
     """
 
     entry: CommitEntry
@@ -99,9 +69,8 @@ class EntryRow(Struct, frozen=True, kw_only=True):
     recovery: RecoveryNote | None
     evidence: tuple[str, ...]
     commands: TriageCommands
-    worst: tuple[WorstSeries, ...]
     groups: tuple[ChangeGroup, ...]
-    more: str
+    more: int
 
 
 def entry_rows(
@@ -150,36 +119,12 @@ def _entry_row(
         recovery=recovery_note(leading),
         evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
         commands=triage_commands(entry, built),
-        worst=tuple(
-            _worst(benchmark, history)
-            for benchmark in entry.leading.benchmarks[: _MOST_WORST if is_detailed else 0]
-        ),
         groups=tuple(change_group(group, history) for group in groups[:_MOST_GROUPS]),
-        more=and_more(
-            len(groups) - _MOST_GROUPS
-            if is_detailed
-            else len(entry.leading.benchmarks) - _MOST_BENCHMARKS
-        ),
+        more=len(groups) - _MOST_GROUPS,
     )
 
 
-def _worst(benchmark: BenchmarkChanges, history: ChangeHistory) -> WorstSeries:
-    change, series = benchmark.largest, benchmark.largest.series
-    label = history.label(series)
-    several = len(benchmark.changes)
-    return WorstSeries(
-        title=series.title,
-        cell="" if several == 1 and series.cell in {"", "default"} else label.whole,
-        address=series_url(series),
-        change=change,
-        levels=levels_text(change),
-        series=count(several, "series", "series"),
-        is_secondary=benchmark.is_secondary,
-        svg=_step(change),
-    )
-
-
-def _step(change: Change) -> str:
+def change_step_svg(change: Change) -> str:
     """A drawing of a series' latest points, or of those around its change if that is older."""
     series, step = change.series, change.change_point
     end = min(len(series.points), max(step.at - _LEAST_BEFORE, 0) + _POINTS)
@@ -204,18 +149,25 @@ class FailureRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: The series.
-        named: (title, address) of the first benchmarks; `more` is the number of further ones.
-        svg: Which of the latest points of the first series have a value.
+        named: The series of each of the first benchmarks; `more` is the number of further ones.
         link: The fragment of the commit with changes since which values are missing; may be empty.
-        commands: They measure the named benchmarks again; may be empty.
     """
 
     group: FailureGroup
-    named: tuple[tuple[str, str], ...]
-    more: str
-    svg: str
+    named: tuple[list[Series], ...]
+    more: int
     link: str
-    commands: tuple[CommandLine, ...]
+
+    @property
+    def svg(self) -> str:
+        """Which of the latest points of the first series have a value."""
+        values = self.group.failing[0].series.points.values[-_PRESENCE:]
+        return presence_svg([not math.isnan(value) for value in values])
+
+    @property
+    def commands(self) -> list[CommandLine]:
+        """They measure the named benchmarks again; may be empty."""
+        return [command for own in self.named if (command := series_command(own))]
 
 
 def failure_rows(
@@ -233,17 +185,13 @@ def failure_rows(
         for each in group.failing:
             key = each.series.scenario, each.series.host
             by_benchmark.setdefault(key, []).append(each.series)
-        named = [*by_benchmark.values()][:_MOST_NAMED]
-        commands = (series_command(all_series) for all_series in named)
-        first, commit = group.failing[0].series, group.since.commit
+        commit = group.since.commit
         rows.append(
             FailureRow(
                 group=group,
-                named=tuple((own[0].title, series_url(own[0])) for own in named),
-                more=and_more(len(by_benchmark) - len(named)),
-                svg=presence_svg([not math.isnan(it) for it in first.points.values[-_PRESENCE:]]),
+                named=tuple(by_benchmark.values())[:_MOST_NAMED],
+                more=len(by_benchmark) - _MOST_NAMED,
                 link=links.get(commit.sha, "") if commit else "",
-                commands=tuple(command for command in commands if command is not None),
             )
         )
     return tuple(rows)

@@ -138,12 +138,10 @@ def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage
         head=Head(
             title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
             description=f"Two runs on {comparison.after.host.name}, cell by cell.",
-            root="../",
             made=f"Measured with corebound {comparison.after.corebound}.",
         ),
         hero=Hero(
             title=f"Two runs on {comparison.after.host.name}",
-            question="",
             context=title,
             verdict=comparison_verdict([cell.comparison for cell in findings if cell.comparison]),
             support=rich(
@@ -151,7 +149,6 @@ def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage
                 f" {run_variation_note(comparison)}",
                 *(f" {floor}" for floor in noise),
             ),
-            flags=(),
         ),
         command=CommandLine(f"corebound compare {comparison.before.id} {comparison.after.id}"),
         runs=(_run("Before", comparison.before), _run("After", comparison.after)),

@@ -68,12 +68,10 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
         head=Head(
             title=f"{comparison.project}: commits {short[0]} and {short[1]}",
             description=f"Two commits of {comparison.project}, benchmark by benchmark.",
-            root="../",
             made=f"Imported from {comparison.project}; page made {day(context.now)}.",
         ),
         hero=Hero(
             title=f"Two commits of {comparison.project}",
-            question="",
             context=f"{short[0]} against {short[1]}",
             verdict=comparison_verdict(
                 [series.comparison for series in findings if series.comparison],
@@ -87,7 +85,6 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
                 if all(_reproduce_command(series) for series in comparison.series)
                 else f" {NO_COMMAND}",
             ),
-            flags=(),
         ),
         command=CommandLine(shlex.join(("corebound", "compare", *short))),
         runs=(

@@ -8,6 +8,7 @@ from collections.abc import Container, Sequence
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.commands import latest_command
 from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.triage import (
     STATUSES,
@@ -22,15 +23,13 @@ from corebound.analysis.triage import (
 from corebound.analysis.wording import (
     Text,
     TextSpan,
-    and_more,
     count,
     day,
     rich,
-    strong,
     too_short_note,
 )
 from corebound.records.history import Series
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, linked_count
 from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
@@ -45,33 +44,22 @@ from corebound.report.pages.series_table import (
 from corebound.report.urls import entry_anchor, series_page
 from corebound.scenario.cell import Importance
 
-# The longest folded list that is still useful to read.
-_MOST_NAMED = 500
 # The number of cells to name if no benchmark page names them.
 _MOST_CELLS = 3
 
 
-class ScenarioWithoutHistory(Struct, frozen=True, kw_only=True):
-    """A scenario or benchmark without history.
+class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
+    """The series that have no history for one reason.
 
     Attributes:
-        title: Its name.
-        cells: The affected cells and machines; may be empty.
-        address: Its page if other cells of it have one; else empty.
+        location: Their project or host.
+        named: (title, affected cells and machines, address) of their scenarios or benchmarks; the
+            address is that of other cells, else empty.
     """
-
-    title: str
-    cells: str
-    address: str
-
-
-class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
-    """The series that have no history for one reason, and the number of further ones."""
 
     location: str
     reason: str
-    named: tuple[ScenarioWithoutHistory, ...]
-    more: str
+    named: tuple[tuple[str, str, str], ...]
 
 
 def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
@@ -91,14 +79,9 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
             location=location,
             reason=reason,
             named=tuple(
-                ScenarioWithoutHistory(
-                    title=title,
-                    cells=_cells(all_series),
-                    address=page if (page := series_page(all_series[0])) in pages else "",
-                )
-                for title, all_series in [*titles.items()][:_MOST_NAMED]
+                (title, _cells(own), page if (page := series_page(own[0])) in pages else "")
+                for title, own in titles.items()
             ),
-            more=and_more(len(titles) - _MOST_NAMED),
         )
         for (location, reason), titles in sorted(groups.items())
     )
@@ -132,38 +115,45 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     Attributes:
         timelines: The latest commits of each project.
         commits: Those with changes that need attention or did, the latest first.
-        more: How many more of these there are; empty if there are none.
+        more: How many more of these there are.
         older: Further ones, and improvements that are not new, in short.
-        hidden: How many further commits are only in the CSV; empty if there are none.
+        hidden: How many further commits are only in the CSV.
         unclear: Commits with changes that are not significant, or that a re-run did not confirm.
-        more_unclear: How many further ones are only in the CSV; empty if there are none.
+        more_unclear: How many further ones are only in the CSV.
         failures: Series that stopped giving values, by reason.
         not_analysed: Series whose analysis failed, so that no change in them is known.
-        groups: Every series; `folded` if there are too many to read, each then in short.
-        unlisted: How many hosts without a change are not in `groups`, in words; empty if none.
+        groups: Every series.
+        unlisted: How many hosts without a change are not in `groups`.
         without: Series with too few values for a chart.
     """
 
     head: Head
     hero: Hero
+    history: ChangeHistory
     timelines: tuple[CommitTimeline, ...]
     commits: tuple[EntryRow, ...]
-    more: str
+    more: int
     older: tuple[EntryRow, ...]
-    hidden: str
+    hidden: int
     unclear: tuple[EntryRow, ...]
-    more_unclear: str
+    more_unclear: int
     failures: tuple[FailureRow, ...]
     not_analysed: tuple[Notice, ...]
     groups: tuple[SeriesGroup, ...]
-    folded: bool
-    unlisted: str
+    unlisted: int
     without: tuple[SeriesWithoutHistory, ...]
+
+    @property
+    def folded(self) -> bool:
+        """Whether the groups are too long to read; each is then in short."""
+        return sum(len(group.rows) for group in self.groups) > MOST_OPEN
 
     @property
     def lacks_commands(self) -> bool:
         """Whether imported data lacks the command for some of the series."""
-        return any(row.command is None for group in self.groups for row in group.rows)
+        return any(
+            latest_command(row.series) is None for group in self.groups for row in group.rows
+        )
 
     @property
     def statuses(self) -> tuple[tuple[str, int], ...]:
@@ -194,7 +184,6 @@ def history_page(context: PageContext) -> HistoryPage:
     on_page = _most_urgent(entries, _MOST_COMMITS)
     needed = [entry for entry in on_page if entry.status not in _SETTLED]
     unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
-    folded = sum(entry.status not in _SETTLED for entry in entries) - len(unfolded)
     rows = entry_rows(on_page, history, detailed=unfolded)
     links = {
         entry.first_bad.commit.sha: entry_anchor(entry)
@@ -203,40 +192,35 @@ def history_page(context: PageContext) -> HistoryPage:
     }
     refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
-    listed, unlisted_hosts = _listed_series(history)
-    groups = series_groups(listed, history)
-    hidden = len(entries) - len(rows)
+    listed, unlisted = _listed_series(history)
     return HistoryPage(
         head=Head(
             title="Corebound: history",
             description="What each commit changed, and every series.",
-            root="",
             made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="History",
             question="What changed, and when?",
-            context="",
             verdict=_verdict(entries),
             support=_support(entries, history),
-            flags=(),
         ),
+        history=history,
         timelines=commit_timelines(on_page, history),
         commits=tuple(row for row in rows if row.entry.id in unfolded),
         older=tuple(row for row in rows if row.entry.id not in unfolded),
-        more=f"{count(folded, 'more commit')} below or in the CSV." if folded else "",
-        hidden=f"Only in the CSV: {count(hidden, 'older commit')}." if hidden else "",
+        more=sum(entry.status not in _SETTLED for entry in entries) - len(unfolded),
+        hidden=len(entries) - len(rows),
         unclear=entry_rows(unclear[:_MOST_UNCLEAR], history),
-        more_unclear=and_more(len(unclear) - _MOST_UNCLEAR),
+        more_unclear=len(unclear) - _MOST_UNCLEAR,
         failures=failure_rows(group_failures(history.failing.values()), links),
         not_analysed=tuple(
-            series_notice((series,), history, history.not_analysed[series.id])
+            series_notice((series,), history.not_analysed[series.id])
             for series in history.series
             if series.id in history.not_analysed
         ),
-        groups=groups,
-        unlisted=f"{count(unlisted_hosts, 'more host')} without a change" if unlisted_hosts else "",
-        folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
+        groups=series_groups(listed, history),
+        unlisted=unlisted,
         without=series_without_history(history),
     )
 
@@ -302,8 +286,8 @@ def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
         *_open_words(entries),
         f"{count(len(history.changes), 'change')} in "
         f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. ",
-        *_failing_words(len(history.failing)),
-        *not_analysed_words(len(history.not_analysed), "#not-analysed"),
+        *linked_count(len(history.failing), "stopped giving values", "#failing"),
+        *linked_count(len(history.not_analysed), "could not be analysed", "#not-analysed"),
         too_short_note(sum(series.id in history.too_short for series in active), len(active)),
     )
 
@@ -315,19 +299,4 @@ def _open_words(entries: Sequence[CommitEntry]) -> list[str | TextSpan]:
     if secondary:
         words += [f"{count(secondary, 'series', 'series')} of secondary benchmarks regressed. "]
     series, _ = _regressed(entries, "open", ("primary", "secondary"))
-    if series:
-        are = "is" if series == 1 else "are"
-        text = f"{count(series, 'series', 'series')} with an older regression {are} open"
-        words += [strong(text, "#triage"), ". "]
-    return words
-
-
-def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
-    """The number of series that could not be analysed, with a link; empty if there are none."""
-    text = f"{count(number, 'series', 'series')} could not be analysed"
-    return [strong(text, link), ". "] if number else []
-
-
-def _failing_words(failing: int) -> list[str | TextSpan]:
-    text = f"{count(failing, 'series', 'series')} stopped giving values"
-    return [strong(text, "#failing"), ". "] if failing else []
+    return words + linked_count(series, "with an older regression {are} open", "#triage")

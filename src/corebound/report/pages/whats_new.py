@@ -26,13 +26,12 @@ from corebound.analysis.wording import (
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.elements import occurrence_numbers
+from corebound.report.elements import linked_count, occurrence_numbers
 from corebound.report.pages.changes import (
     ChangeGroup,
     change_group,
     group_changes,
 )
-from corebound.report.pages.history import not_analysed_words
 from corebound.report.pages.series_table import (
     Notice,
     failing_notices,
@@ -50,20 +49,22 @@ class FailedRow(Struct, frozen=True, kw_only=True):
     Attributes:
         title: Their scenario's.
         launches: At least one, all of one status.
-        cells: Their cells; one cell may have several reasons.
-        command: Launches these again.
     """
 
     run: Run
     title: str
     launches: tuple[Launch, ...]
-    cells: tuple[Cell, ...]
     reason: str
-    command: CommandLine | None
 
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Their cells; one cell may have several reasons."""
+        return tuple({launch.cell.id: launch.cell for launch in self.launches}.values())
 
-def _is_good(launch: Launch) -> bool:
-    return launch.kind == "measure" and launch.status == "ok"
+    @property
+    def command(self) -> CommandLine | None:
+        """Launches these again."""
+        return cells_command(self.run, self.cells)
 
 
 def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
@@ -71,16 +72,15 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
 
     A launch that was repeated in its block, and then counted, is not included.
     """
-    repeated = {(launch.cell.id, launch.block) for launch in launches if _is_good(launch)}
+    measured = [launch for launch in launches if launch.kind == "measure"]
+    counted = {(launch.cell.id, launch.block) for launch in measured if launch.status == "ok"}
     titles = {
         str(source.document.get("name")): str(source.document.get("title") or "")
         for source in run.scenarios
     }
     alike: dict[tuple[str, str, str], list[Launch]] = {}
-    for launch in sorted(launches, key=lambda launch: launch.cell.id):
-        if (launch.cell.id, launch.block) in repeated:
-            continue
-        if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
+    for launch in sorted(measured, key=lambda launch: launch.cell.id):
+        if (launch.cell.id, launch.block) not in counted and launch.status != "skipped":
             reason = launch.reason or full_name(launch.cell)
             alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
@@ -88,12 +88,9 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             run=run,
             title=titles.get(scenario) or scenario,
             launches=tuple(launches),
-            cells=cells,
             reason=reason,
-            command=cells_command(run, cells),
         )
         for (scenario, _, reason), launches in alike.items()
-        for cells in [tuple({launch.cell.id: launch.cell for launch in launches}.values())]
     ]
 
 
@@ -144,7 +141,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     recent = [
         failing_series for failing_series in history.failing.values() if is_recent(failing_series)
     ]
-    failing = failing_notices(recent, history)
+    failing = failing_notices(recent)
     slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
     able = len(all_series) - short - sum(series.id in history.not_analysed for series in all_series)
@@ -156,16 +153,12 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         is_news=bool(verdict),
         verdict=verdict or rich(nothing),
         support=_support(
+            history,
             latest,
             all_series,
             first="" if changes or not recent else nothing,
             failing=len(history.failing) - len(recent),
-            older=_still_open(history),
-            secondary=len({each.series.id for each in worse if not is_primary(each.series)}),
-            doubts=len({change.series.id for change in history.inconclusive}),
             failed=failed_cells,
-            short=too_short_note(short, len(all_series)),
-            not_analysed=len(history.not_analysed),
         ),
         changed=tuple(change_group(changes, history) for changes in rows),
         inconclusive=tuple(doubts[:_MOST_ROWS]),
@@ -297,18 +290,24 @@ def _still_open(history: ChangeHistory) -> int:
 
 
 def _support(
+    history: ChangeHistory,
     latest: Sequence[Record],
     all_series: Sequence[Series],
     *,
     first: str,
     failing: int,
-    older: int,
-    secondary: int,
-    doubts: int,
     failed: int,
-    short: str,
-    not_analysed: int,
 ) -> Text:
+    """The latest run, and what is open besides the news.
+
+    Args:
+        history: All histories with their changes.
+        latest: The latest run of each host with its launches.
+        all_series: The series that are not retired.
+        first: A sentence to begin with; may be empty.
+        failing: How many series have no results for longer.
+        failed: How many configurations failed in the latest runs.
+    """
     parts: list[str | TextSpan] = [f"{first} "] if first else []
     if latest:
         when = max(run.started_at for run, _ in latest)
@@ -317,25 +316,34 @@ def _support(
     elif all_series:
         # Only imported series: the page shows their age nowhere else.
         parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
-    if secondary:
-        text = f"{count(secondary, 'series', 'series')} of secondary benchmarks got worse"
-        parts += [strong(text, "history.html#triage"), ". "]
-    if doubts:
-        parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#inconclusive"), ". "]
-    if failed:
-        parts += [
-            strong(f"{count(failed, 'configuration')} failed in the latest run", "#failed"),
-            ". ",
-        ]
-    if failing:
-        has = "has" if failing == 1 else "have"
-        text = f"{count(failing, 'series', 'series')} {has} been without results for longer"
-        parts += [strong(text, "history.html#failing"), ". "]
-    parts += not_analysed_words(not_analysed, "history.html#not-analysed")
-    if older:
-        has = "has" if older == 1 else "have"
-        text = f"{count(older, 'series', 'series')} {has} an older regression that is open"
-        parts += [strong(text, "history.html#triage"), ". "]
+    secondary = [
+        change for change in history.news if change.is_regression and not is_primary(change.series)
+    ]
+    configurations = ("configuration", "configurations")
+    parts += [
+        *linked_count(
+            _series_count(secondary),
+            "of secondary benchmarks got worse",
+            "history.html#triage",
+        ),
+        *linked_count(
+            _series_count(history.inconclusive),
+            "inconclusive",
+            "#inconclusive",
+            noun=configurations,
+        ),
+        *linked_count(failed, "failed in the latest run", "#failed", noun=configurations),
+        *linked_count(failing, "{have} been without results for longer", "history.html#failing"),
+        *linked_count(
+            len(history.not_analysed), "could not be analysed", "history.html#not-analysed"
+        ),
+        *linked_count(
+            _still_open(history), "{have} an older regression that is open", "history.html#triage"
+        ),
+    ]
+    short = too_short_note(
+        sum(series.id in history.too_short for series in all_series), len(all_series)
+    )
     if short:
         many, colon, why = short.partition(":")
         parts += [strong(many), f"{colon}{why} "]
@@ -346,9 +354,7 @@ def _support(
 def _inconclusive(history: ChangeHistory) -> list[Notice]:
     """Change points that are not clear, and early warnings; by reason and commit."""
     return [
-        series_notice(
-            [change.series for change in group], history, f"{_extent(group, history)}, {why}"
-        )
+        series_notice([change.series for change in group], f"{_extent(group, history)}, {why}")
         for why, changes in _group_by_reason(history).items()
         for same_unit in _group_by_unit(changes)
         for group in group_by_commits(same_unit)
