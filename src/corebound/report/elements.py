@@ -20,12 +20,12 @@ class Head(Struct, frozen=True, kw_only=True):
 
     Attributes:
         title, description: Of the document.
-        made: When the page was made, and by which version.
+        made: What the page was made from; empty: it says when the site was made.
     """
 
     title: str
     description: str
-    made: str
+    made: str = ""
 
 
 class Tick(Struct, frozen=True, kw_only=True):

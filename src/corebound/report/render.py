@@ -11,54 +11,19 @@ from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from corebound import units
-from corebound.analysis import wording
-from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
+from corebound.analysis import change_history, commands, triage, wording
 from corebound.analysis.commands import (
     CommandLine,
-    latest_command,
-    launch_command,
-    original_command,
 )
 from corebound.analysis.run_comparison import commit_title
-from corebound.analysis.triage import (
-    change_factor,
-    impact_extent,
-    impact_size,
-    impact_word,
-)
-from corebound.report.charts.commits import commit_bars_svg
-from corebound.report.charts.history import history_svg, sparkline_svg
-from corebound.report.charts.intervals import (
-    change_svg,
-    class_svg,
-    effect_svg,
-    interval_svg,
-    spark_svg,
-    table_axis,
-    table_ticks,
-)
-from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
-from corebound.report.charts.race import lane_svg
-from corebound.report.charts.strips import dots_svg, threads_svg
-from corebound.report.charts.topology import node_rows, topology_boxes, topology_html
+from corebound.report import urls
+from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
 from corebound.report.navigation import NavigationLink, Section
 from corebound.report.pages.changes import levels_text
 from corebound.report.pages.commits import change_step_svg
 from corebound.report.pages.series_table import no_change
 from corebound.report.scenario.heat_map import effect_tint
 from corebound.report.scenario.launches import log_tail, status_tone
-from corebound.report.urls import (
-    badge_file,
-    entry_anchor,
-    host_data,
-    host_file,
-    moments_file,
-    points_file,
-    raw_file,
-    run_file,
-    series_anchor,
-    series_url,
-)
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
@@ -253,16 +218,16 @@ FILTERS: dict[str, Callable[..., str]] = {
     "interval_name": wording.interval_name,
     "plain": wording.plain,
     # Addresses, from the site's top.
-    "badge_file": badge_file,
-    "host_data": host_data,
-    "host_file": host_file,
-    "moments_file": moments_file,
-    "points_file": points_file,
-    "raw_file": raw_file,
-    "run_file": run_file,
-    "series_url": series_url,
-    "series_anchor": series_anchor,
-    "entry_anchor": entry_anchor,
+    "badge_file": urls.badge_file,
+    "host_data": urls.host_data,
+    "host_file": urls.host_file,
+    "moments_file": urls.moments_file,
+    "points_file": urls.points_file,
+    "raw_file": urls.raw_file,
+    "run_file": urls.run_file,
+    "series_url": urls.series_url,
+    "series_anchor": urls.series_anchor,
+    "entry_anchor": urls.entry_anchor,
 }
 
 
@@ -278,6 +243,7 @@ class Renderer:
         self,
         templates: Mapping[str, str],
         *,
+        now: str = "",
         records: str = "",
         note: str = "",
         bytecode_cache: BytecodeCache | None = None,
@@ -286,6 +252,7 @@ class Renderer:
 
         Args:
             templates: Their texts.
+            now: ISO timestamp of the pages.
             note: A note for every page of the site; may be empty.
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
@@ -305,24 +272,21 @@ class Renderer:
         self._environment.filters.update(
             FILTERS,
             label=wording.label,
-            latest_command=latest_command,
-            launch_command=launch_command,
             log_tail=log_tail,
             no_change=no_change,
-            node_rows=node_rows,
-            original_command=original_command,
+            node_rows=topology.node_rows,
             status_tone=status_tone,
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
-            change_size=change_size,
-            change_factor=change_factor,
+            change_size=change_history.change_size,
+            change_factor=triage.change_factor,
             change_step_svg=change_step_svg,
-            impact_extent=impact_extent,
-            impact_size=impact_size,
-            impact_word=impact_word,
+            impact_extent=triage.impact_extent,
+            impact_size=triage.impact_size,
+            impact_word=triage.impact_word,
             times=wording.times,
-            topology_boxes=topology_boxes,
-            size_interval=size_interval,
+            topology_boxes=topology.topology_boxes,
+            size_interval=change_history.size_interval,
             latest_value=wording.latest_value,
             levels_text=levels_text,
             value_range=wording.value_range,
@@ -330,26 +294,30 @@ class Renderer:
         )
         self._environment.globals.update(
             note=note,
-            no_binding_mode=NO_BINDING_MODE,
-            change_svg=change_svg,
-            class_svg=class_svg,
+            now=now,
+            no_binding_mode=change_history.NO_BINDING_MODE,
+            change_svg=intervals.change_svg,
+            class_svg=intervals.class_svg,
             effect_tint=effect_tint,
-            commit_bars_svg=commit_bars_svg,
-            dots_svg=dots_svg,
-            effect_svg=effect_svg,
-            history_svg=history_svg,
-            interval_svg=interval_svg,
-            lane_svg=lane_svg,
-            percentiles_svg=percentiles_svg,
-            scaling_svg=scaling_svg,
-            sparkline_svg=sparkline_svg,
-            spark_svg=spark_svg,
-            table_axis=table_axis,
-            table_ticks=table_ticks,
-            threads_svg=threads_svg,
-            topology_html=topology_html,
-            trace_svg=trace_svg,
-            tradeoff_svg=tradeoff_svg,
+            commit_bars_svg=commits.commit_bars_svg,
+            dots_svg=strips.dots_svg,
+            effect_svg=intervals.effect_svg,
+            history_svg=history.history_svg,
+            latest_command=commands.latest_command,
+            launch_command=commands.launch_command,
+            original_command=commands.original_command,
+            interval_svg=intervals.interval_svg,
+            lane_svg=race.lane_svg,
+            percentiles_svg=lines.percentiles_svg,
+            scaling_svg=lines.scaling_svg,
+            sparkline_svg=history.sparkline_svg,
+            spark_svg=intervals.spark_svg,
+            table_axis=intervals.table_axis,
+            table_ticks=intervals.table_ticks,
+            threads_svg=strips.threads_svg,
+            topology_html=topology.topology_html,
+            trace_svg=lines.trace_svg,
+            tradeoff_svg=lines.tradeoff_svg,
         )
 
     @property

@@ -30,17 +30,8 @@ from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
+from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
-from corebound.report.downloads import (
-    cells_csv,
-    cells_json,
-    changes_csv,
-    commits_csv,
-    comparison_csv,
-    host_json,
-    imported_csv,
-    operators_csv,
-)
 from corebound.report.elements import filter_note
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
@@ -67,23 +58,6 @@ from corebound.report.scenario.history import listed_series
 from corebound.report.scenario.page import scenario_page
 from corebound.report.search_index import search_script
 from corebound.report.sharing import badge, can_draw, share_image
-from corebound.report.urls import (
-    badge_file,
-    benchmark_file,
-    benchmark_slug,
-    commits_data,
-    commits_file,
-    comparison_data,
-    comparison_file,
-    host_data,
-    host_file,
-    moments_file,
-    points_file,
-    raw_file,
-    run_file,
-    scenario_points_file,
-    trace_file,
-)
 
 INDEX = "index.html"
 HOSTS_DATA = "data/hosts.json"
@@ -143,7 +117,7 @@ def render_pages(
     )
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
-    claims = claims_page(results, now=inputs.now)
+    claims = claims_page(results)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
     parts: dict[Section, object] = {
         "Scenarios": results,
@@ -171,11 +145,11 @@ def render_pages(
         yield "history.html", renderer.page("history", history_page(context))
         yield "feed.xml", renderer.page("feed", feed(context, records=inputs.records_folder))
         if history.changes or history.unclear:
-            yield "data/changes.csv", changes_csv(history, inputs.records_folder)
+            yield "data/changes.csv", downloads.changes_csv(history, inputs.records_folder)
     if claims is not None:
         yield "claims.html", renderer.page("claims", claims)
     if operators is not None:
-        if imported := imported_csv(inputs.profiles):
+        if imported := downloads.imported_csv(inputs.profiles):
             yield "data/imported.operators.csv", imported
         yield "operators.html", renderer.page("operators", operators)
     tunings: list[tuple[str, str, str]] = []
@@ -212,16 +186,19 @@ def _scenarios(
             records_file=jsonl.file_of(result.run, Path()).as_posix(),
             traces=above,
         )
-        yield f"data/{name}.csv", cells_csv(result, inputs.records_folder)
-        yield f"data/{name}.json", cells_json(result, scenario_findings, inputs.records_folder)
-        if operators := operators_csv(result):
+        yield f"data/{name}.csv", downloads.cells_csv(result, inputs.records_folder)
+        yield (
+            f"data/{name}.json",
+            downloads.cells_json(result, scenario_findings, inputs.records_folder),
+        )
+        if operators := downloads.operators_csv(result):
             yield f"data/{name}.operators.csv", operators
         if all_series := listed_series(result, context.history):
             yield f"data/{name}.history.csv", history_csv(all_series)
             moments = SharedMoments(all_series)
             points = {**moments.document(), **points_document(all_series, moments)}
-            yield scenario_points_file(name), script(points)
-        yield badge_file(name), renderer.page("badge", badge(result, context.history))
+            yield urls.scenario_points_file(name), script(points)
+        yield urls.badge_file(name), renderer.page("badge", badge(result, context.history))
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
@@ -229,7 +206,7 @@ def _scenario_points(results: Sequence[ScenarioResult], history: ChangeHistory) 
     """The addresses of the points of all scenarios with a history."""
     for result in results:
         if listed_series(result, history):
-            yield scenario_points_file(result.scenario.name)
+            yield urls.scenario_points_file(result.scenario.name)
 
 
 def _benchmarks(
@@ -243,14 +220,14 @@ def _benchmarks(
     moments = {project: SharedMoments(all_series) for project, all_series in by_project.items()}
     for project, shared in moments.items():
         names = [each.name for each in benchmarks if each.project == project]
-        slugs = [benchmark_slug(project, name) for name in names]
-        yield moments_file(project), script({**shared.document(), "benchmarks": slugs})
+        slugs = [urls.benchmark_slug(project, name) for name in names]
+        yield urls.moments_file(project), script({**shared.document(), "benchmarks": slugs})
     digests = SeriesDigests()
     stale: list[tuple[tuple[str, str], ImportedBenchmark]] = []
     for benchmark in benchmarks:
         files = (
-            points_file(benchmark.project, benchmark.name),
-            benchmark_file(benchmark.project, benchmark.name),
+            urls.points_file(benchmark.project, benchmark.name),
+            urls.benchmark_file(benchmark.project, benchmark.name),
         )
         key = _benchmark_key(inputs, benchmark, moments[benchmark.project], digests)
         key = f"{renderer.shared} {key}"
@@ -265,7 +242,7 @@ def _benchmarks(
             benchmark.series,
             moments[benchmark.project],
             history=history,
-            moments_file=PurePosixPath(moments_file(benchmark.project)).name,
+            moments_file=PurePosixPath(urls.moments_file(benchmark.project)).name,
         )
         texts = (script(points), renderer.page("benchmark", benchmark_page(benchmark)))
         return list(zip(files, texts, strict=True))
@@ -313,11 +290,11 @@ def _runs(
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
         key = f"{stamp} {raw} {inputs.records_folder} {renderer.shared}"
-        if stamp is None or not is_fresh(run_file(run), key):
+        if stamp is None or not is_fresh(urls.run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             page = run_page(run, launches, raw=raw, faults=faults)
-            yield run_file(run), renderer.page("run", page)
+            yield urls.run_file(run), renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
 
@@ -330,8 +307,8 @@ def _hosts(inputs: SiteInputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
             yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
     for host in hosts:
         page = host_page(host, now=inputs.now)
-        yield host_data(page.host.id), host_json(host, inputs.records_folder)
-        yield host_file(page.host.id), renderer.page("host", page)
+        yield urls.host_data(page.host.id), downloads.host_json(host, inputs.records_folder)
+        yield urls.host_file(page.host.id), renderer.page("host", page)
 
 
 def _comparisons(
@@ -352,18 +329,21 @@ def _comparisons(
 
     def files(pair: RunComparison, known: PageContext) -> Iterator[tuple[str, str]]:
         yield (
-            comparison_data(pair.before, pair.after),
-            comparison_csv(pair, inputs.records_folder),
+            urls.comparison_data(pair.before, pair.after),
+            downloads.comparison_csv(pair, inputs.records_folder),
         )
         page = renderer.page("compare", compare_page(pair, known))
-        yield comparison_file(pair.before, pair.after), page
+        yield urls.comparison_file(pair.before, pair.after), page
 
     for comparison in compared:
         yield from files(comparison, context)
     for commit_pair in commits:
         names = commit_pair.project, commit_pair.before.sha, commit_pair.after.sha
-        yield commits_data(*names), commits_csv(commit_pair)
-        yield commits_file(*names), renderer.page("compare", commits_page(commit_pair, context))
+        yield urls.commits_data(*names), downloads.commits_csv(commit_pair)
+        yield (
+            urls.commits_file(*names),
+            renderer.page("compare", commits_page(commit_pair, context)),
+        )
     if not groups:
         return
     without_history = PageContext(now=inputs.now, calibrations=inputs.calibrations)
@@ -376,7 +356,7 @@ def _comparisons(
         # Both files are checked, so that each is remembered under its key if it is made.
         fresh = [
             key is not None and is_fresh(file, key)
-            for file in (comparison_data(*runs), comparison_file(*runs))
+            for file in (urls.comparison_data(*runs), urls.comparison_file(*runs))
         ]
         if not all(fresh):
             try:
@@ -386,7 +366,7 @@ def _comparisons(
             yield from files(comparison, without_history)
         pairs.append(runs)
     hosts = len({run.host.id for run, _ in inputs.records})
-    page = comparisons_page(pairs, commits, groups, hosts=hosts, now=inputs.now)
+    page = comparisons_page(pairs, commits, groups, hosts=hosts)
     yield "compare.html", renderer.page("comparisons", page)
 
 
@@ -570,6 +550,7 @@ def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
             path.name: path.read_text("utf-8")
             for path in sorted(_source_folder("templates").iterdir())
         },
+        now=inputs.now,
         records=inputs.records_folder,
         note=filter_note(inputs.only),
         bytecode_cache=None if cache_folder is None else TemplateCache(cache_folder),
@@ -580,7 +561,7 @@ def _copy_records(runs: Sequence[Run], records: Path, folder: SiteDirectory) -> 
     """Copy each run's records into the site, gzipped; return whether all of them are there."""
     is_complete = True
     for run in runs:
-        source, name = jsonl.file_of(run, records), raw_file(run)
+        source, name = jsonl.file_of(run, records), urls.raw_file(run)
         copy = folder.at / name
         if not source.is_file():
             is_complete = False
@@ -601,7 +582,7 @@ def _copy_traces(
         trace_folder = folder_of(jsonl.file_of(result.run, records))
         for launch in result.profiles:
             if launch.trace and (file := file_of(trace_folder, launch.id)).is_file():
-                by_name[launch.id] = trace_file(launch.id)
+                by_name[launch.id] = urls.trace_file(launch.id)
                 folder.put(by_name[launch.id], file.read_bytes())
     return by_name
 

@@ -23,7 +23,7 @@ from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_ax
 from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import zoom_data
-from corebound.report.pages.changes import ChangeRow, change_row, commit_link
+from corebound.report.pages.changes import ChangeGroup, commit_link
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent
 
@@ -215,7 +215,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     marks: tuple[MarkLabel, ...]
     lanes: int
     labels: tuple[Label, ...]
-    changes: tuple[ChangeRow, ...]
+    changes: tuple[ChangeGroup, ...]
     environment_changes: tuple[EnvironmentChange, ...]
     changing_values: tuple[str, ...]
     points: tuple[PointRow, ...]
@@ -303,11 +303,11 @@ def history_panel(
         lanes=lanes,
         labels=tuple(labels),
         changes=tuple(
-            change_row(change, history, number=number)
+            ChangeGroup(changes=(change,), history=history, number=number)
             for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
         )
         + tuple(
-            change_row(change, history)
+            ChangeGroup(changes=(change,), history=history)
             for series in all_series
             for change in history.all_changes_of(series)
             if not change.clear

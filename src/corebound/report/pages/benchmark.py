@@ -48,7 +48,7 @@ from corebound.report.history.panel import (
     latest_points,
 )
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.changes import change_group, group_changes
+from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import failing_notices, give_or_gives
 from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
@@ -395,7 +395,7 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_sort_key)
         on_host = [series for series in benchmark.active if series.host == first.host]
-        row = change_group(group, benchmark.history).head
+        row = ChangeGroup.of(group, benchmark.history)
         # A link's text has to be unique, so it includes the size.
         name = f"{_cells_of_event(group, first, on_host)} {row.size.word}"
         own = _distinguishing_parameters([change.series for change in group], on_host)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from corebound.analysis.claims import ClaimResult, Judgement, judge_claims
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import TextSpan, VerdictWord, capital, count, day, rich
+from corebound.analysis.wording import TextSpan, VerdictWord, capital, count, rich
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
@@ -99,12 +99,11 @@ def _command(scenario_result: ScenarioResult, result: ClaimResult) -> CommandLin
     return reproduce_command(scenario_result, tuple(cells))
 
 
-def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | None:
+def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None:
     """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
         scenario_results: One result per scenario.
-        now: ISO timestamp of the page.
     """
     claimed = [
         (scenario_result, rows)
@@ -122,7 +121,6 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
         head=Head(
             title="Corebound: claims",
             description="Published claims and the results on this host.",
-            made=f"Page made {day(now)}.",
         ),
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),
         axis=axis,

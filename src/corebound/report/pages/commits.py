@@ -15,7 +15,7 @@ from corebound.analysis.commands import (
     series_command,
     triage_commands,
 )
-from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
+from corebound.analysis.host_evidence import evidence_lines, host_evidence
 from corebound.analysis.triage import (
     STATUSES,
     CommitEntry,
@@ -30,7 +30,6 @@ from corebound.report.pages.changes import (
     ChangeGroup,
     CommitRange,
     RecoveryNote,
-    change_group,
     group_changes,
     recovery_note,
 )
@@ -50,11 +49,7 @@ class EntryRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry: The changes.
-        commits: The range that they may come from; its name is empty if it is unknown.
-        location: The project or the hosts.
-        statuses: The number of series in each status; empty if they have the same.
-        because: The reason of a decision about all of them; else empty.
-        recovery: What reverted all of them.
+        history: All histories and decisions.
         evidence: Which hosts show them, in sentences; empty for one host.
         commands: What to do.
         groups: The first changes, by benchmark; empty if the commit is shown in short.
@@ -62,15 +57,47 @@ class EntryRow(Struct, frozen=True, kw_only=True):
     """
 
     entry: CommitEntry
-    commits: CommitRange
-    location: str
-    statuses: str
-    because: str
-    recovery: RecoveryNote | None
+    history: ChangeHistory
     evidence: tuple[str, ...]
     commands: TriageCommands
     groups: tuple[ChangeGroup, ...]
     more: int
+
+    @property
+    def _leading(self) -> list[Change]:
+        return [each.change for each in self.entry.leading.changes]
+
+    @property
+    def commits(self) -> CommitRange:
+        """The range that they may come from; its name is empty if it is unknown."""
+        entry = self.entry
+        return CommitRange.of(self._leading[0].series, entry.last_good, entry.first_bad)
+
+    @property
+    def location(self) -> str:
+        """The project or the hosts."""
+        hosts, project = self.entry.hosts, self.entry.project
+        more = and_more(len(hosts) - _MOST_HOSTS)
+        machines = " ".join(filter(None, (", ".join(hosts[:_MOST_HOSTS]), more)))
+        return f"{project} on {machines}" if project else machines
+
+    @property
+    def statuses(self) -> str:
+        """The number of series in each status; empty if they have the same."""
+        numbers = Counter(map(change_status, self.entry.leading.changes))
+        each = (f"{numbers[status]} {status}" for status in STATUSES if numbers[status])
+        return ", ".join(each) if len(numbers) > 1 else ""
+
+    @property
+    def because(self) -> str:
+        """The reason of a decision about all of them; else empty."""
+        reasons = {self.history.because(change) for change in self._leading}
+        return reasons.pop() if len(reasons) == 1 else ""
+
+    @property
+    def recovery(self) -> RecoveryNote | None:
+        """What reverted all of them."""
+        return recovery_note(self._leading)
 
 
 def entry_rows(
@@ -86,42 +113,21 @@ def entry_rows(
         and cell.commit is None
     )
     evidence = host_evidence([entry for entry in entries if entry.id in detailed], history.series)
-    return tuple(
-        _entry_row(entry, history, built, evidence, is_detailed=entry.id in detailed)
-        for entry in entries
-    )
-
-
-def _entry_row(
-    entry: CommitEntry,
-    history: ChangeHistory,
-    built: frozenset[str],
-    evidence: Mapping[str, Sequence[HostEvidence]],
-    *,
-    is_detailed: bool,
-) -> EntryRow:
-    leading = [change.change for change in entry.leading.changes]
-    changes = [each.change for each in entry.changes] if is_detailed else []
-    groups = group_changes(changes, history)
-    numbers = Counter(map(change_status, entry.leading.changes))
-    reasons = {history.because(change) for change in leading}
-    hosts = entry.hosts
-    more = and_more(len(hosts) - _MOST_HOSTS)
-    machines = " ".join(filter(None, (", ".join(hosts[:_MOST_HOSTS]), more)))
-    return EntryRow(
-        entry=entry,
-        commits=CommitRange.of(leading[0].series, entry.last_good, entry.first_bad),
-        location=f"{entry.project} on {machines}" if entry.project else machines,
-        statuses=", ".join(f"{numbers[each]} {each}" for each in STATUSES if numbers[each])
-        if len(numbers) > 1
-        else "",
-        because=reasons.pop() if len(reasons) == 1 else "",
-        recovery=recovery_note(leading),
-        evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
-        commands=triage_commands(entry, built),
-        groups=tuple(change_group(group, history) for group in groups[:_MOST_GROUPS]),
-        more=len(groups) - _MOST_GROUPS,
-    )
+    rows = []
+    for entry in entries:
+        changes = [each.change for each in entry.changes] if entry.id in detailed else []
+        groups = group_changes(changes, history)
+        rows.append(
+            EntryRow(
+                entry=entry,
+                history=history,
+                evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
+                commands=triage_commands(entry, built),
+                groups=tuple(ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]),
+                more=len(groups) - _MOST_GROUPS,
+            )
+        )
+    return tuple(rows)
 
 
 def change_step_svg(change: Change) -> str:

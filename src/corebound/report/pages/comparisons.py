@@ -74,7 +74,6 @@ def comparisons_page(
     groups: tuple[ChoiceGroup, ...],
     *,
     hosts: int,
-    now: str,
 ) -> ComparisonsPage:
     """Build the page.
 
@@ -83,7 +82,6 @@ def comparisons_page(
         commits: The comparisons of commits that have a page.
         groups: What can be chosen, from `choice_groups`.
         hosts: The number of hosts with runs.
-        now: ISO timestamp of the page.
     """
     latest_first = sorted(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
@@ -105,7 +103,6 @@ def comparisons_page(
         head=Head(
             title="Corebound: compare",
             description="Compare two runs or two commits.",
-            made=f"Page made {day(now)}.",
         ),
         hero=Hero(
             title="Compare",

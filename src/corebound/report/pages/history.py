@@ -24,7 +24,6 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     count,
-    day,
     rich,
     too_short_note,
 )
@@ -197,7 +196,6 @@ def history_page(context: PageContext) -> HistoryPage:
         head=Head(
             title="Corebound: history",
             description="What each commit changed, and every series.",
-            made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="History",

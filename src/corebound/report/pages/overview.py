@@ -337,7 +337,6 @@ def overview_page(
         head=Head(
             title="Corebound: overview",
             description=plain(top.verdict),
-            made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="Overview",
@@ -486,7 +485,7 @@ def _action(advice: Advice) -> Action | None:
 
 def _reproduce(news: WhatsNew) -> Action | None:
     """The command that measures the first of the changes again."""
-    command = news.changed[0].head.command if news.changed else None
+    command = news.changed[0].command if news.changed else None
     return Action(prompt="Reproduce", line=command) if command else None
 
 

@@ -29,7 +29,6 @@ from corebound.records.run_record import Run
 from corebound.report.elements import linked_count, occurrence_numbers
 from corebound.report.pages.changes import (
     ChangeGroup,
-    change_group,
     group_changes,
 )
 from corebound.report.pages.series_table import (
@@ -131,36 +130,29 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     better = [change for change in changes if not change.is_regression]
     doubts = _inconclusive(history)
     latest = [own[-1] for own in by_host(records).values()]
-    all_series = [series for series in history.histories if series.id not in history.retired_series]
-    short = sum(series.id in history.too_short for series in all_series)
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
     failed_cells = sum(
         len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
     )
-    recent = [
-        failing_series for failing_series in history.failing.values() if is_recent(failing_series)
-    ]
+    recent = [each for each in history.failing.values() if is_recent(each)]
     failing = failing_notices(recent)
     slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
-    able = len(all_series) - short - sum(series.id in history.not_analysed for series in all_series)
-    nothing = _no_news(history, able=able, every=len(all_series))
+    nothing = rich(_no_news(history))
     verdict = _verdict(
         _primary(worse), _primary(better), sum(is_primary(each.series) for each in recent)
     )
     return WhatsNew(
         is_news=bool(verdict),
-        verdict=verdict or rich(nothing),
-        support=_support(
-            history,
-            latest,
-            all_series,
-            first="" if changes or not recent else nothing,
-            failing=len(history.failing) - len(recent),
-            failed=failed_cells,
+        verdict=verdict or nothing,
+        support=(
+            *((*nothing, *rich(" ")) if recent and not changes else ()),
+            *_support(
+                history, latest, failing=len(history.failing) - len(recent), failed=failed_cells
+            ),
         ),
-        changed=tuple(change_group(changes, history) for changes in rows),
+        changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
         inconclusive=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
@@ -257,8 +249,13 @@ def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> st
     return of_times if all(speeds) else of_all
 
 
-def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
+def _no_news(history: ChangeHistory) -> str:
     """What is known if nothing changed, limited to series where a change is detectable."""
+    active = _active(history)
+    every = len(active)
+    able = sum(
+        each.id not in history.too_short and each.id not in history.not_analysed for each in active
+    )
     recorded = count(every, "series", "series")
     if all(len(series.points) == 1 for series in history.histories):
         return f"{recorded} measured once so far."
@@ -277,78 +274,55 @@ def _series_count(changes: Sequence[Change]) -> int:
     return len({change.series.id for change in changes})
 
 
-def _still_open(history: ChangeHistory) -> int:
-    """The number of series with a regression that is no longer new and still open."""
-    news = {change.id for change in history.news}
-    return _series_count(
-        [
-            change
-            for change in history.changes
-            if change.is_regression and history.status(change) == "open" and change.id not in news
-        ]
-    )
+def _active(history: ChangeHistory) -> list[Series]:
+    return [series for series in history.histories if series.id not in history.retired_series]
 
 
 def _support(
-    history: ChangeHistory,
-    latest: Sequence[Record],
-    all_series: Sequence[Series],
-    *,
-    first: str,
-    failing: int,
-    failed: int,
+    history: ChangeHistory, latest: Sequence[Record], *, failing: int, failed: int
 ) -> Text:
-    """The latest run, and what is open besides the news.
+    """The latest runs, and what is open besides the news.
 
     Args:
         history: All histories with their changes.
         latest: The latest run of each host with its launches.
-        all_series: The series that are not retired.
-        first: A sentence to begin with; may be empty.
         failing: How many series have no results for longer.
         failed: How many configurations failed in the latest runs.
     """
-    parts: list[str | TextSpan] = [f"{first} "] if first else []
+    active = _active(history)
+    parts: list[str | TextSpan] = []
     if latest:
         when = max(run.started_at for run, _ in latest)
         location = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
         parts.append(f"Latest run {day(when)} on {location}. ")
-    elif all_series:
+    elif active:
         # Only imported series: the page shows their age nowhere else.
-        parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
+        parts.append(f"{capital(last_measured(last_moment(active)))}. ")
+    news = {change.id for change in history.news}
+    regressions = [change for change in history.changes if change.is_regression]
     secondary = [
-        change for change in history.news if change.is_regression and not is_primary(change.series)
+        change for change in regressions if change.id in news and not is_primary(change.series)
     ]
-    configurations = ("configuration", "configurations")
+    still_open = [
+        change
+        for change in regressions
+        if history.status(change) == "open" and change.id not in news
+    ]
+    cells = ("configuration", "configurations")
+    triage, not_analysed = "history.html#triage", len(history.not_analysed)
+    doubts = _series_count(history.inconclusive)
     parts += [
-        *linked_count(
-            _series_count(secondary),
-            "of secondary benchmarks got worse",
-            "history.html#triage",
-        ),
-        *linked_count(
-            _series_count(history.inconclusive),
-            "inconclusive",
-            "#inconclusive",
-            noun=configurations,
-        ),
-        *linked_count(failed, "failed in the latest run", "#failed", noun=configurations),
+        *linked_count(_series_count(secondary), "of secondary benchmarks got worse", triage),
+        *linked_count(doubts, "inconclusive", "#inconclusive", noun=cells),
+        *linked_count(failed, "failed in the latest run", "#failed", noun=cells),
         *linked_count(failing, "{have} been without results for longer", "history.html#failing"),
-        *linked_count(
-            len(history.not_analysed), "could not be analysed", "history.html#not-analysed"
-        ),
-        *linked_count(
-            _still_open(history), "{have} an older regression that is open", "history.html#triage"
-        ),
+        *linked_count(not_analysed, "could not be analysed", "history.html#not-analysed"),
+        *linked_count(_series_count(still_open), "{have} an older regression that is open", triage),
     ]
-    short = too_short_note(
-        sum(series.id in history.too_short for series in all_series), len(all_series)
-    )
-    if short:
-        many, colon, why = short.partition(":")
-        parts += [strong(many), f"{colon}{why} "]
-    parts.append("New: last 30 runs, not acknowledged.")
-    return rich(*parts)
+    short = too_short_note(sum(each.id in history.too_short for each in active), len(active))
+    many, colon, why = short.partition(":")
+    parts += [strong(many), f"{colon}{why} "] if short else []
+    return rich(*parts, "New: last 30 runs, not acknowledged.")
 
 
 def _inconclusive(history: ChangeHistory) -> list[Notice]:
