@@ -67,10 +67,6 @@ def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> 
     assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
 
 
-def test_without_a_source_the_page_has_none() -> None:
-    assert a_page(("box", 1, ())).benchmark.code is None
-
-
 @pytest.mark.parametrize(
     ("at", "nights", "text"),
     [
@@ -298,14 +294,6 @@ def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() 
         ("arm", "it failed", ["n=3"]),
         ("box", "it failed", ["n=2", "n=10"]),
     ]
-
-
-def test_a_reason_is_told_whole_whatever_it_holds() -> None:
-    points = HistoryPoints.of([a_point(None, missing="failed: OSError: no space")])
-
-    page = page_of(a_cell(1), a_cell(2, points=points))
-
-    assert [reason for _, reason, _ in page.without_values] == ["failed: OSError: no space"]
 
 
 def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:

@@ -66,16 +66,6 @@ def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
     )
 
 
-def test_a_run_and_its_scenario_count_alike() -> None:
-    result = latest_results([(RUN, a_night())])[0]
-    own = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
-
-    ((_, _, text, _),) = page_of(*a_night()).scenarios
-
-    assert text == f"{own.launch_counts}; 1 more that profiled operators"
-    assert any(flag.title == "1 of 3 launches discarded" for flag in own.hero.flags)
-
-
 def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     launches = [
         replace(a_launch(cell=FREE, block=b), duration_ns=20 * 60 * 10**9) for b in range(4)
@@ -86,12 +76,6 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
 
     assert "80 minutes" in own.provenance.comment
     assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
-
-
-def test_the_list_of_all_is_counted_by_what_is_in_it() -> None:
-    page = page_of(*a_night())
-
-    assert page.counts.says in plain(page.hero.support)
 
 
 def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
