@@ -115,20 +115,6 @@ def damaged_records(faults: Sequence[Fault]) -> Flag | None:
     )
 
 
-def filter_note(only: Sequence[str]) -> str:
-    """The note that the site shows a selection only; empty if it shows everything.
-
-    Every page has it, because a reader may arrive at any page.
-
-    Args:
-        only: The requested names, or patterns of names.
-
-    >>> filter_note(["io.*", "resnet50"])
-    'Only of io.* and resnet50, as --only selects'
-    """
-    return f"Only of {' and '.join(only)}, as --only selects" if only else ""
-
-
 def occurrence_numbers(kinds: Iterable[Hashable]) -> list[int]:
     """For each item its number among the items of its kind.
 

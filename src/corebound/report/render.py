@@ -245,7 +245,7 @@ class Renderer:
         *,
         now: str = "",
         records: str = "",
-        note: str = "",
+        only: Sequence[str] = (),
         bytecode_cache: BytecodeCache | None = None,
     ) -> None:
         """Load templates by file name.
@@ -253,12 +253,14 @@ class Renderer:
         Args:
             templates: Their texts.
             now: ISO timestamp of the pages.
-            note: A note for every page of the site; may be empty.
+            only: The names, or patterns of names, that the site is of; empty for everything. Every
+                page says so, because a reader may arrive at any page.
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
         """
         self.navigation: Sequence[NavigationLink] = ()
         self.preview = ""
+        self._only = only
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
             autoescape=True,
@@ -293,7 +295,7 @@ class Renderer:
             command_lines=partial(_command_lines, records=records),
         )
         self._environment.globals.update(
-            note=note,
+            only=only,
             now=now,
             no_binding_mode=change_history.NO_BINDING_MODE,
             change_svg=intervals.change_svg,
@@ -323,7 +325,7 @@ class Renderer:
     @property
     def shared(self) -> str:
         """What all pages show of the site: a page that is kept was made with the same."""
-        return " ".join((*(link.path for link in self.navigation), self.preview))
+        return " ".join((*(link.path for link in self.navigation), self.preview, *self._only))
 
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""

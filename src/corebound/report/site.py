@@ -32,7 +32,6 @@ from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
 from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
-from corebound.report.elements import filter_note
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.navigation import Section, navigation_links, news_rule
@@ -265,7 +264,6 @@ def _benchmark_key(
     history = benchmark.history
     parts = [
         inputs.records_folder,
-        *inputs.only,
         *map(repr, history.environments.get(benchmark.project, {}).items()),
     ]
     parts += map(digests.of, (*benchmark.series, *benchmark.silent))
@@ -552,7 +550,7 @@ def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
         },
         now=inputs.now,
         records=inputs.records_folder,
-        note=filter_note(inputs.only),
+        only=inputs.only,
         bytecode_cache=None if cache_folder is None else TemplateCache(cache_folder),
     )
 

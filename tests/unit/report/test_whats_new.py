@@ -16,7 +16,6 @@ from corebound.analysis.wording import Text, missing_since
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
-from corebound.report.elements import occurrence_numbers
 from corebound.report.inputs import PageContext
 from corebound.report.pages import changes, feed, history
 from corebound.report.pages.benchmark import benchmark_hero
@@ -164,10 +163,6 @@ def titles(history: ChangeHistory) -> list[str]:
     return [group.change.series.title for group in tonight.changed]
 
 
-def test_turns_count_how_often_something_came_before() -> None:
-    assert occurrence_numbers("abaab") == [1, 1, 2, 3, 2]
-
-
 @pytest.mark.usefixtures("few_rows")
 def test_the_overview_has_rows_of_every_event_and_of_what_got_better() -> None:
     # One event of many benchmarks, later than another of one, and improvements beside both.
@@ -306,29 +301,23 @@ def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> N
     assert analyse([failed]).too_short == ()
 
 
-def test_the_verdict_of_the_night_says_how_many_series_cannot_tell() -> None:
-    verdict, support = said_of(of(ENOUGH), of(3, cell="n=2"), of(1, project="p", cell="n=3"))
+@pytest.mark.parametrize(
+    ("lengths", "verdict", "short"),
+    [
+        ((ENOUGH,), "1 series watched; no new change.", ""),
+        ((ENOUGH, ENOUGH, 3), "3 series watched; no new change.", "1 of 3 series has"),
+        ((ENOUGH, 3, 1), "1 of 3 series with enough data; no new change.", "2 of 3 series have"),
+        ((7, 3), "2 series recorded; too few values yet to detect changes.", "All 2 series have"),
+    ],
+)
+def test_the_verdict_of_the_night_is_of_the_series_that_can_tell(
+    lengths: tuple[int, ...], verdict: str, short: str
+) -> None:
+    said, support = said_of(*(of(length, cell=f"n={at}") for at, length in enumerate(lengths)))
 
-    assert verdict == "1 of 3 series with enough data; no new change."
-    assert f"2 of 3 series have too little data: a change takes {ENOUGH} values" in support
-
-
-def test_where_most_series_can_tell_the_verdict_is_of_all() -> None:
-    verdict, support = said_of(of(ENOUGH), of(ENOUGH, cell="n=2"), of(3, cell="n=3"))
-
-    assert verdict == "3 series watched; no new change."
-    assert "1 of 3 series has too little data" in support
-
-
-def test_where_no_series_can_tell_the_verdict_is_that_it_is_too_early() -> None:
-    verdict, support = said_of(of(7), of(3, cell="n=2"))
-
-    assert verdict == "2 series recorded; too few values yet to detect changes."
-    assert "All 2 series have too little data" in support
-
-
-def test_where_every_series_can_tell_nothing_is_said_of_it() -> None:
-    assert "too short" not in said_of(of(ENOUGH))[1]
+    assert said == verdict
+    assert ("too little data" in support) is bool(short)
+    assert short in support
 
 
 def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
@@ -349,7 +338,7 @@ def test_what_has_ended_need_not_tell() -> None:
     ended = replace(series, cell="n=2", points=HistoryPoints.of([a_point(1e6)]))
 
     assert known(series, ended).retired_series == {ended.id}
-    assert "too short" not in said_of(series, ended)[1]
+    assert "too little data" not in said_of(series, ended)[1]
 
 
 def test_the_command_says_the_same_in_every_format(
