@@ -12,15 +12,13 @@ from markupsafe import Markup
 
 from corebound import units
 from corebound.analysis import change_history, commands, triage, wording
-from corebound.analysis.commands import (
-    CommandLine,
-)
+from corebound.analysis.commands import CommandLine
 from corebound.analysis.run_comparison import commit_title
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
 from corebound.report.navigation import NavigationLink, Section
 from corebound.report.pages.changes import levels_text
-from corebound.report.pages.commits import change_step_svg
+from corebound.report.pages.history import change_step_svg
 from corebound.report.pages.series_table import no_change
 from corebound.report.scenario.heat_map import effect_tint
 from corebound.report.scenario.launches import log_tail, status_tone

@@ -15,12 +15,7 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.commit_comparison import CommitComparison, compare_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
-from corebound.analysis.run_comparison import (
-    RunComparison,
-    compare_runs,
-    comparisons,
-    recent_pairs,
-)
+from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.analysis.serialize import hosts_document, json_file
@@ -35,11 +30,7 @@ from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.navigation import Section, navigation_links, news_rule
-from corebound.report.pages.benchmark import (
-    ImportedBenchmark,
-    benchmark_page,
-    benchmarks_of,
-)
+from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page

@@ -27,9 +27,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit
-from corebound.report.charts.intervals import (
-    comparison_plot,
-)
+from corebound.report.charts.intervals import comparison_plot
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext

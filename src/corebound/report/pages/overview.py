@@ -15,13 +15,7 @@ from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.recommendation import (
-    Advice,
-    Effect,
-    advise,
-    greatest_difference,
-    headline,
-)
+from corebound.analysis.recommendation import Advice, Effect, advise, greatest_difference, headline
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.wording import (
     NO_BASELINE,

@@ -27,10 +27,7 @@ from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import linked_count, occurrence_numbers
-from corebound.report.pages.changes import (
-    ChangeGroup,
-    group_changes,
-)
+from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import (
     Notice,
     failing_notices,
