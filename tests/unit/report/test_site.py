@@ -82,8 +82,8 @@ def test_a_site_is_an_overview_pages_figures_and_assets(
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
-    for name, records in (("one", sample_records()), ("two", sample_records()[::-1])):
-        site.write(SiteInputs(records=records, now=NOW), tmp_path / name)
+    for name in ("one", "two"):
+        site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / name)
 
     assert everything(tmp_path / "one") == everything(tmp_path / "two")
 
@@ -305,6 +305,14 @@ def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
 
 # The tests below are about files only, and pages without results take a seventh of the time.
 EARLIER_RUN, LATEST_RUN = ((run, ()) for run, _ in (EARLIER, LATEST))
+
+
+def test_a_page_of_a_site_of_everything_is_not_kept_in_one_of_a_selection(tmp_path: Path) -> None:
+    inputs = SiteInputs(records=[LATEST_RUN], now=NOW, stamps={"r1": "as it was"})
+    for only in ((), ("resnet50-inference",)):
+        site.write(replace(inputs, only=only), tmp_path / "site", records=tmp_path)
+
+    assert "Only of resnet50-inference" in (tmp_path / "site/run/r1.html").read_text()
 
 
 @pytest.mark.parametrize(

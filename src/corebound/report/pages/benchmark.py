@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -37,7 +35,7 @@ from corebound.analysis.wording import (
     strong,
 )
 from corebound.present.sections import Fact
-from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
+from corebound.records.history import Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
 from corebound.report.history.panel import (
     MOST_POINTS,
@@ -148,13 +146,8 @@ def machine_facts(benchmark: ImportedBenchmark) -> Iterator[Fact]:
     Then follows each environment whose name is too long to show beside every value.
     """
     all_series = (*benchmark.series, *benchmark.silent)
-    latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
     for each_series in all_series:
-        last = each_series.points.moments[-1], each_series.points.environment_keys[-1]
-        latest[each_series.host_name] = max(
-            latest.get(each_series.host_name, last), last, key=_when
-        )
         machines.setdefault(each_series.host_name, []).append(each_series)
     short_names = environments(all_series)
     is_retired = {
@@ -162,18 +155,17 @@ def machine_facts(benchmark: ImportedBenchmark) -> Iterator[Fact]:
         for name, own in machines.items()
     }
     for name in sorted(machines, key=lambda name: (is_retired[name], name)):
-        moment, environment = latest[name]
+        latest = max(
+            (series.points for series in machines[name]), key=lambda own: own.latest_moment.at
+        )
+        environment = latest.environment_keys[-1]
         parts = [f"{key} {value}" for key, value in environment if value and key != _VERSION]
         parts += [f"environment {short_names[whole]}" for whole in environments(machines[name])]
-        parts.append(last_measured(moment))
+        parts.append(last_measured(latest.latest_moment))
         yield Fact(term=name, value=", ".join(parts))
     for whole, short in short_names.items():
         if short != whole:
             yield Fact(term=short, value=whole)
-
-
-def _when(result: tuple[Moment, EnvironmentKey]) -> str:
-    return result[0].at
 
 
 # Nobody reads more charts, and they are most of the cost of a site. Of the other series, and of
@@ -209,7 +201,8 @@ def select_charts(benchmark: ImportedBenchmark) -> tuple[tuple[Series, ...], tup
         )
 
     ordered = sorted(benchmark.series, key=place)
-    drawable = [series for series in ordered if _is_drawable(series)]
+    # A line needs two points.
+    drawable = [series for series in ordered if series.points.value_count > 1]
     drawn = _charted_ids(drawable, priorities, benchmark.history)
     return (
         tuple(series for series in ordered if series.id in drawn),
@@ -229,12 +222,6 @@ def _change_priority(change: Change, history: ChangeHistory) -> int:
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
     is_open = change.is_regression and history.status(change) == "open"
     return _OPEN if is_open else _CHANGED
-
-
-def _is_drawable(series: Series) -> bool:
-    """Whether there are at least two points to draw."""
-    figures = itertools.filterfalse(math.isnan, series.points.values)
-    return len(tuple(itertools.islice(figures, 2))) == 2
 
 
 def _charted_ids(
@@ -453,7 +440,7 @@ def _series_counts(benchmark: ImportedBenchmark) -> str:
 
 def _latest(benchmark: ImportedBenchmark) -> str:
     """The latest moment of any series."""
-    return max(series.points.moments[-1].at for series in benchmark.series)
+    return max(series.points.latest_moment.at for series in benchmark.series)
 
 
 _ALL_NIGHTS = 20
