@@ -199,7 +199,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "speedup": _or_dash(wording.speedup),
     "relative_speed": _or_dash(wording.relative_speed),
     "day": _or_dash(wording.day),
-    "elapsed": _or_dash(wording.total_time),
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,

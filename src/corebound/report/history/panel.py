@@ -190,7 +190,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     """A chart with its tables.
 
     Attributes:
-        title, caption: What it shows.
+        all_series: What it shows; `title` and `caption` say so.
         unit: The unit of the axis and of all values.
         length: The divisor that converts values for display.
         levels, along: Labels of the axes.
