@@ -306,7 +306,7 @@ def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> N
     [
         ((ENOUGH,), "1 series watched; no new change.", ""),
         ((ENOUGH, ENOUGH, 3), "3 series watched; no new change.", "1 of 3 series has"),
-        ((ENOUGH, 3, 1), "1 of 3 series with enough data; no new change.", "2 of 3 series have"),
+        ((ENOUGH, 3, 2), "1 of 3 series with enough data; no new change.", "2 of 3 series have"),
         ((7, 3), "2 series recorded; too few values yet to detect changes.", "All 2 series have"),
     ],
 )
