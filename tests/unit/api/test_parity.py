@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import corebound
-from corebound.cli.options import seconds
+from corebound.workflow.options import seconds
 
 from .test_commands import COMMANDS, WITHOUT, function_of
 

@@ -8,7 +8,7 @@ import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
-from corebound.cli.options import Config, Json, Quiet, Records, Unlocked, Wait, wait_seconds
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
@@ -16,6 +16,7 @@ from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.errors import REGRESSION
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import projects
+from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
 from corebound.workflow.reproduce import (
     ReproduceResult,
     find_run,
@@ -26,23 +27,16 @@ from corebound.workflow.reproduce import (
 
 def reproduce(
     record: Annotated[
-        str, typer.Argument(metavar="RECORD[:CELL]", help="File of a run, or the start of its id.")
+        str, Argument("File of a run, or the start of its id.", metavar="RECORD[:CELL]")
     ],
     *,
-    cell: Annotated[
-        str | None, typer.Option("--cell", help="Key or id of the cell, as reports show it.")
-    ] = None,
+    cell: Annotated[str | None, Option("Key or id of the cell, as reports show it.")] = None,
     launches: Annotated[
-        int | None,
-        typer.Option(
-            "--launches", min=2, max=1000, help="Number of launches; default: as recorded."
-        ),
+        int | None, Option("Number of launches; default: as recorded.", min=2, max=1000)
     ] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Measure even if the host or environment differs.")
-    ] = False,
+    anyway: Annotated[bool, Option("Measure even if the host or environment differs.")] = False,
     unlocked: Unlocked = False,
-    wait: Wait = None,
+    wait_s: Wait = 0.0,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
     quiet: Quiet = False,
@@ -56,7 +50,6 @@ def reproduce(
         corebound reproduce 1f0c2d3e
         corebound reproduce 1f0c:threads=1 --launches 20
     """
-    wait_s = wait_seconds(wait)
     stored, named_cell = find_run(record, records)
     result = reproduce_result(
         stored,
