@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from corebound import units
@@ -14,34 +12,10 @@ from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.errors import REGRESSION
-from corebound.records.jsonl import RECORDS
-from corebound.workflow import projects
-from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
-from corebound.workflow.reproduce import (
-    ReproduceResult,
-    find_run,
-    reproduce_result,
-    select_cell,
-)
+from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
-def reproduce(
-    record: Annotated[
-        str, Argument("File of a run, or the start of its id.", metavar="RECORD[:CELL]")
-    ],
-    *,
-    cell: Annotated[str | None, Option("Key or id of the cell, as reports show it.")] = None,
-    launches: Annotated[
-        int | None, Option("Number of launches; default: as recorded.", min=2, max=1000)
-    ] = None,
-    anyway: Annotated[bool, Option("Measure even if the host or environment differs.")] = False,
-    unlocked: Unlocked = False,
-    wait_s: Wait = 0.0,
-    config: Config = projects.CONFIG,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+def reproduce(request: ReproduceRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
     """Reproduce a result, and report whether it holds.
 
     Exits with 1 if it does not hold.
@@ -50,17 +24,8 @@ def reproduce(
         corebound reproduce 1f0c2d3e
         corebound reproduce 1f0c:threads=1 --launches 20
     """
-    stored, named_cell = find_run(record, records)
     result = reproduce_result(
-        stored,
-        select_cell(stored, cell or named_cell),
-        records,
-        TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True)),
-        config=config,
-        launches=launches,
-        anyway=anyway,
-        unlocked=unlocked,
-        wait_s=wait_s,
+        request, TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
     )
     if as_json:
         print_json(result.document)
