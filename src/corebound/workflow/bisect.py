@@ -302,7 +302,6 @@ class _Bisection:
         prepared = prepare_comparison(
             loaded,
             self.request,
-            self.request.records,
             self.reporter.notify,
             resume=not self.request.fresh,
         )

@@ -115,7 +115,7 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Compa
         hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
-            loaded, request, request.records, reporter.notify, resume=request.resume, unmade=unmade
+            loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
         result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
     verdicts = _judge(result.scenario_results(), both)

@@ -138,26 +138,23 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         )
 
 
-def prepare_run(request: RunRequest, records: Path, notify: Notify) -> PreparedRun:
+def prepare_run(request: RunRequest, notify: Notify) -> PreparedRun:
     """Prepare a new run; `notify` is called with progress messages.
 
     Raises:
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
     run, tasks = plan_run(_load(request), request, notify)
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+    return PreparedRun(run=run, file=jsonl.file_of(run, request.records), tasks=tasks)
 
 
-def resume_run(
-    request: RunRequest, records: Path, notify: Notify, *, operators: bool
-) -> PreparedRun:
+def resume_run(request: RunRequest, notify: Notify, *, operators: bool) -> PreparedRun:
     """Prepare to continue this host's most recently interrupted run.
 
     If the user named files and no run has the same work, a new run begins.
 
     Args:
         request: The user's request; without files, the run's own files are used.
-        records: The folder of records.
         notify: Called with progress messages.
         operators: Whether to profile operators; a run may lack only that.
 
@@ -165,13 +162,13 @@ def resume_run(
         InputError: The user named no files, and no run can be continued.
         CoreboundError: As `prepare_run`.
     """
-    runs = recorded_runs(records / identity.host(discovery.live_topology()).id, notify)
+    runs = recorded_runs(request.records / identity.host(discovery.live_topology()).id, notify)
     if not runs:
         if request.files:
-            return prepare_run(request, records, notify)
+            return prepare_run(request, notify)
         raise InputError(
             what="no run of this host to resume.",
-            where=str(records),
+            where=str(request.records),
             fix="Start one: `corebound run scenarios/`.",
         )
     planner = _Planner(request, notify)
@@ -196,13 +193,12 @@ def resume_run(
             return resumable
     if refusal is not None:
         raise refusal
-    return replace(prepare_run(request, records, notify), note=f"Starting a new run: {reason}.")
+    return replace(prepare_run(request, notify), note=f"Starting a new run: {reason}.")
 
 
 def prepare_comparison(
     loaded: tuple[LoadedScenario, ...],
     request: RunRequest,
-    records: Path,
     notify: Notify,
     *,
     resume: bool,
@@ -213,7 +209,6 @@ def prepare_comparison(
     Args:
         loaded: The scenarios, with their sides.
         request: The user's request.
-        records: The folder of records.
         notify: Called with progress messages.
         resume: Whether to continue an identical run, preferably one that was interrupted.
             Without a match, a new run begins.
@@ -227,11 +222,11 @@ def prepare_comparison(
         # Each commit is recorded in its own environment; none of them is the checked-out one.
         run = replace(run, commit=None)
     if resume:
-        runs = recorded_runs(records / run.host.id, notify)
+        runs = recorded_runs(request.records / run.host.id, notify)
         resumable = find_resumable(runs, lambda _run: (run, tasks), notify, operators=False)
         if resumable is not None:
             return resumable
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+    return PreparedRun(run=run, file=jsonl.file_of(run, request.records), tasks=tasks)
 
 
 def _derived_seed(loaded: Sequence[LoadedScenario]) -> int:

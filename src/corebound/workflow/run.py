@@ -77,9 +77,9 @@ def run_suite(
 def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:
     """Prepare a new run, or continue an interrupted one."""
     if request.resume:
-        prepared = resume_run(request, request.records, notify, operators=request.operators)
+        prepared = resume_run(request, notify, operators=request.operators)
     else:
-        prepared = prepare_run(request, request.records, notify)
+        prepared = prepare_run(request, notify)
     if prepared.note is not None:
         notify(prepared.note)
     tasks = prepared.tasks
