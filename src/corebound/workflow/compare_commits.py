@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, to_builtins
 
@@ -30,6 +30,7 @@ from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import Side, Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
+from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
@@ -74,36 +75,35 @@ def _side_document(side: Side) -> object:
     return to_builtins(side.commit) or {"name": side.name, "title": side.title}
 
 
-def compare_commits(
-    base: str,
-    head: str,
-    request: RunRequest,
-    reporter: Reporter,
-    *,
-    margin: float | None = None,
-    budget_s: float | None = None,
-    resume: bool = False,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> CompareCommitsResult:
-    """Measure both sides interleaved, and judge each cell.
+class CompareCommitsRequest(RunRequest, frozen=True, kw_only=True):
+    """The two sides to measure interleaved, of the same kind, and the scenarios.
 
-    Args:
-        base: A commit, a parameter value, a requirements file, or a package's version.
-        head: The side to judge, of the same kind.
-        request: The scenarios.
-        reporter: Shows the progress.
-        margin: The largest ratio that counts as equal; None uses the scenarios' own.
-        budget_s: Start no launch after this many seconds; None is no limit.
-        resume: Whether to continue the same comparison if it was interrupted.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
+    A side is a commit, a parameter value, a requirements file, or a package's version.
+    """
+
+    options: ClassVar = (
+        "base", "head", "files", "profile", "only", "budget_s", "margin", "resume", "unlocked",
+        "wait_s", "config", "records",
+    )  # fmt: skip
+
+    base: Annotated[str, Argument("Commit, configuration or version to compare with.")]
+    head: Annotated[str, Argument("Commit, configuration or version to judge.")]
+    files: Files = (projects.DEFAULT_SCENARIOS,)
+    margin: Annotated[float | None, Option("Largest ratio that counts as equal: 0.02 is 2 %.")] = (
+        None
+    )
+    resume: Annotated[bool, Option("Continue the same comparison if it was interrupted.")] = False
+
+
+def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> CompareCommitsResult:
+    """Measure both sides interleaved, and judge each cell.
 
     Raises:
         InputError: The two sides cannot be understood, or mean the same, or the margin is invalid.
         ScenarioFaults: The files have errors, or do not support what is compared.
         CoreboundError: The environments or the host do not allow the run.
     """
+    margin = request.margin
     if margin is not None and not 0 < margin < 1:
         raise InputError(
             what=f"`{margin:g}` is not between 0 and 1.",
@@ -111,15 +111,13 @@ def compare_commits(
             fix="Write 0.02 for 2 %.",
         )
     with ExitStack() as stack:
-        both, originals, loaded = _resolve_sides(
-            base, head, request, reporter.notify, margin=margin
-        )
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        both, originals, loaded = _resolve_sides(request, reporter.notify)
+        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
-            loaded, request, request.records, reporter.notify, resume=resume, unmade=unmade
+            loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
-        result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
     verdicts = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,
@@ -139,9 +137,10 @@ def compare_commits(
 
 
 def _resolve_sides(
-    base: str, head: str, request: RunRequest, notify: Notify, *, margin: float | None
+    request: CompareCommitsRequest, notify: Notify
 ) -> tuple[Sides, tuple[LoadedScenario, ...], tuple[LoadedScenario, ...]]:
     """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides."""
+    base, head, margin = request.base, request.head, request.margin
     loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     values = sides.parse_axis_values(base, head, loaded, notify)
     if values is not None:

@@ -36,7 +36,7 @@ from corebound.analysis.serialize import (
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
-from corebound.cli.options import Json, ProjectName, Quiet, Records, notifier
+from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.sections import print_sections
@@ -55,6 +55,7 @@ from corebound.records.run_record import Commit, Run
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.hosts import compare_recorded_hosts
+from corebound.workflow.options import Argument, Option, ProjectName, Records
 
 Format = Literal["text", "md"]
 
@@ -64,24 +65,22 @@ _HEADINGS = ("", "before", "after", "change", "95 % CI", "verdict")
 
 def compare(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="A B",
-            help="Two runs (id, start of it, file) or commits (hash, tag);"
+        tuple[str, ...],
+        Argument(
+            "Two runs (id, start of it, file) or commits (hash, tag);"
             " with --by, scenario files to compare.",
+            metavar="A B",
         ),
-    ] = None,
+    ] = (),
     *,
-    by: Annotated[
-        By | None, typer.Option("--by", help="Compare all hosts of the records, or their classes.")
-    ] = None,
+    by: Annotated[By | None, Option("Compare all hosts of the records, or their classes.")] = None,
     project: ProjectName = None,
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,
-    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     show_all: Annotated[
-        bool, typer.Option("--all", help="Also list rows without a clear difference.")
+        bool, Option("Also list rows without a clear difference.", name="--all")
     ] = False,
 ) -> None:
     """Compare two runs, two commits or all hosts.
@@ -93,7 +92,7 @@ def compare(
     """
     console = Console(stderr=True, quiet=quiet)
     if by is not None:
-        files = [Path(name) for name in names or ()]
+        files = [Path(name) for name in names]
         hosts = compare_recorded_hosts(records, files, notifier(console))
         if as_json:
             print_json(hosts_document(hosts))
@@ -104,10 +103,10 @@ def compare(
         else:
             print_sections(sections, Console())
         return
-    if names is None or len(names) != 2:
+    if len(names) != 2:
         raise InputError(
             what="compare takes two runs or two commits.",
-            where=" ".join(["corebound compare", *(names or ())]),
+            where=" ".join(["corebound compare", *names]),
             fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
         )
     before, after = names

@@ -14,21 +14,7 @@ from rich.text import Text
 from corebound import text
 from corebound.analysis.commit_comparison import CellVerdict
 from corebound.analysis.launch_modes import mode_text
-from corebound.cli.options import (
-    Budget,
-    Config,
-    Json,
-    MaybeFiles,
-    Only,
-    Profile,
-    Quiet,
-    Records,
-    Unlocked,
-    Wait,
-    budget_seconds,
-    typed_command,
-    wait_seconds,
-)
+from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console, fits, print_table
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -39,13 +25,11 @@ from corebound.cli.output.verdicts import (
     slowdown_text,
     verdict_text,
 )
-from corebound.records.jsonl import RECORDS
 from corebound.stats.comparison import Comparison
 from corebound.workflow import compare_commits as workflow
-from corebound.workflow import projects
-from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.compare_commits import CompareCommitsRequest, CompareCommitsResult
 from corebound.workflow.comparison_sides import Side
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.options import Option
 
 Format = Literal["text", "md", "json", "junit"]
 
@@ -53,27 +37,11 @@ _HEADINGS = ("verdict", "cell", "base", "head", "head ÷ base (95 %)")
 
 
 def compare_commits(
-    base: Annotated[str, typer.Argument(help="Commit, configuration or version to compare with.")],
-    head: Annotated[str, typer.Argument(help="Commit, configuration or version to judge.")],
-    files: MaybeFiles = None,
+    request: CompareCommitsRequest,
     *,
-    profile: Profile = None,
-    only: Only = None,
-    budget: Budget = None,
-    margin: Annotated[
-        float | None,
-        typer.Option("--margin", help="Largest ratio that counts as equal: 0.02 is 2 %."),
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     quiet: Quiet = False,
     as_json: Json = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the same comparison if it was interrupted.")
-    ] = False,
-    unlocked: Unlocked = False,
-    wait: Wait = None,
-    config: Config = projects.CONFIG,
-    records: Records = RECORDS,
 ) -> None:
     """Build two commits, measure them interleaved, and judge.
 
@@ -85,24 +53,10 @@ def compare_commits(
         corebound compare-commits threads=1 threads=2 hashing.yaml
         corebound compare-commits torch==2.12.0 torch==2.13.0
     """
-    request = RunRequest(
-        files=tuple(files or (projects.DEFAULT_SCENARIOS,)),
-        profile=profile,
-        only=tuple(only or ()),
-        config=config,
-        records=records,
-    )
-    resume_command = typed_command() if resume else f"{typed_command()} --resume"
+    resume_command = typed_command() if request.resume else f"{typed_command()} --resume"
     comparison = workflow.compare_commits(
-        base,
-        head,
         request,
         TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=resume_command),
-        margin=margin,
-        budget_s=budget_seconds(budget),
-        resume=resume,
-        unlocked=unlocked,
-        wait_s=wait_seconds(wait),
     )
     typer.echo(formatted(comparison, "json" if as_json else form))
     raise typer.Exit(comparison.exit_code)
