@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
+from corebound.analysis.wording import Label
 from corebound.report.charts.axis import (
     Axis,
     effect_scale,
@@ -27,17 +28,18 @@ from corebound.report.charts.axis import (
 from corebound.report.charts.duel import duel
 from corebound.report.charts.intervals import IntervalPlot, effect_ticks, interval_svg
 from corebound.report.charts.lines import (
-    ScalingCurve,
-    ScalingPoint,
+    Curve,
+    CurveChart,
+    CurvePoint,
     Trace,
+    curves_svg,
     envelope,
-    scaling_svg,
     trace_svg,
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
 from corebound.report.charts.topology import topology_boxes, topology_html
 from corebound.report.scenario.scaling import scaling
-from corebound.report.scenario.threads import cpu_affinities
+from corebound.report.scenario.threads import affinity_boxes, placed_cells
 from corebound.scenario.matrix import expand
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_launch, a_run, a_scenario, a_worker
@@ -376,29 +378,48 @@ def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> Non
     found = scaling(a_study({"1": 8.0, "2": 4.0, "4": 4.0}))
 
     assert found is not None
-    assert [row.point.threads for row in found.rows] == [1, 2, 4]
-    assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 1.0, 0.5])
-    assert found.command.line.count("--only") == 3
-    assert all(row.interval is not None for row in found.rows)
-    assert [point.speed for point in found.curves[0].points] == pytest.approx([1.0, 2.0, 2.0])
+    (curve,) = found.chart.curves
+    assert [point.x for point in curve.points] == [1, 2, 4]
+    assert [point.y for point in curve.points] == pytest.approx([1.0, 2.0, 2.0])
+    assert all(point.y_ends is not None for point in curve.points)
+    assert len(found.cells) == 3
+    assert found.chart.alt_text.endswith("unbound: 2.00× with 4 threads, 50 % of the ideal.")
 
 
 def test_two_numbers_of_threads_are_no_curve() -> None:
     assert scaling(a_study({"1": 8.0, "2": 4.0})) is None
 
 
-def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:
-    curve = ScalingCurve(
-        mode="m-none", dash=0, points=(ScalingPoint(threads=1, speed=1, low=None, high=None),)
+def a_chart(across: Axis, up: Axis, *points: CurvePoint, has_ideal: bool = False) -> CurveChart:
+    curve = Curve(label=Label(mode="m-none", name="unbound", more=""), dash=0, points=points)
+    return CurveChart(
+        curves=(curve,),
+        across=across,
+        up=up,
+        levels=(),
+        along=(),
+        alt_text="<says>",
+        has_ideal=has_ideal,
     )
 
-    svg = scaling_svg([curve], linear_axis(1, 4), linear_axis(0, 2), "<says>")
+
+def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:
+    svg = curves_svg(a_chart(linear_axis(1, 4), linear_axis(0, 2), has_ideal=True))
 
     (ideal,) = re.findall(r'class="rule" d="M([^"]*)"', svg)
     assert ideal.split("L")[0] == "0.0 500.0"
     # At twice the threads, a third of the way from 1 to 4, it is at twice the speed.
     assert ideal.split("L")[-1] == "333.3 0.0"
+
+
+def test_both_intervals_cross_at_the_point() -> None:
+    point = CurvePoint(x=5, y=2, x_ends=(4, 6), y_ends=(1, 3))
+
+    svg = curves_svg(a_chart(linear_axis(0, 10), linear_axis(0, 4), point))
+
+    assert re.search(r'class="whisker m-none" d="M400.0 500.0H600.0M500.0 750.0V250.0"', svg)
     assert "&lt;says&gt;" in svg
+    assert 'class="ln' not in svg
 
 
 def test_every_launch_is_a_dot_within_the_row() -> None:
@@ -411,13 +432,13 @@ def test_every_launch_is_a_dot_within_the_row() -> None:
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
     (result,) = latest_results([a_sample()])
 
-    best, *_ = cpu_affinities(result)
+    best, *_ = placed_cells(result)
 
-    cell = result.winner.cell if result.winner else None
-    assert cell is not None
-    assert cell.placement is not None
-    drawn = topology_html(best.boxes)
-    wanted = sorted(int(cpu) for slot in cell.placement.slots for cpu in slot.cpus)
+    assert result.winner is not None
+    assert best is result.winner.cell
+    assert best.placement is not None
+    drawn = topology_html(affinity_boxes(best.placement, result.run.host.topology))
+    wanted = sorted(int(cpu) for slot in best.placement.slots for cpu in slot.cpus)
     assert sorted(map(int, re.findall(r'"cpu taken"><span>(\d+)', drawn))) == wanted
 
 

@@ -38,6 +38,10 @@ class Axis(Struct, frozen=True, kw_only=True):
             return -math.inf
         return math.log(value / self.low) / math.log(self.high / self.low)
 
+    def holds(self, value: float) -> bool:
+        """Whether a value is on the axis."""
+        return 0 <= self.share(value) <= 1
+
     def clipped(self, value: float) -> float:
         """The position, limited to 0 to 1."""
         return min(1.0, max(0.0, self.share(value)))

@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import (
-    CommandLine,
-    cell_command,
-    deciding_command,
-    reproduce_command,
-)
-from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import (
     context_switches,
     disturbed_note,
     fix_of,
     launch_counts,
     median_of,
-    metric_of,
     migrations,
     peak_rss_bytes,
     span_of,
@@ -47,7 +39,6 @@ from corebound.analysis.wording import (
     ends,
     full_name,
     label,
-    launches_to_decide,
     relative_speed,
     spread_bounds,
     time_text,
@@ -62,9 +53,7 @@ from corebound.report.charts.intervals import (
     IntervalPlot,
     comparison_axis,
     comparison_plot,
-    effect_ticks,
 )
-from corebound.report.elements import Tick
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
@@ -88,97 +77,82 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     """One measured configuration.
 
     Attributes:
-        anchor: The id of its row.
-        same: The names of the configurations that it was also measured for; may be empty.
         notes: Remarks below its name.
         plot: Its comparison with the baseline; None if nothing is compared.
         verdict: Of that comparison, with the ratio if it is decided.
-        needed: How many launches would decide the comparison; may be empty.
         launches: Each launch's value relative to their summary value; empty for one launch.
         slow: For each launch, whether it is of the slow mode; empty without modes.
         details: Its other values.
-        command: Measures it again, with its baseline.
-        deciding: The same with enough launches to decide; None if it is decided or unknown.
     """
 
-    anchor: str
     cell: CellResult
-    same: str
     notes: tuple[str, ...]
     plot: IntervalPlot | None
     verdict: VerdictWord
-    needed: str
     launches: tuple[float, ...]
     slow: tuple[bool, ...]
     details: tuple[Detail, ...]
-    is_best: bool
-    command: CommandLine
-    deciding: CommandLine | None
 
 
 class UnmeasuredCells(Struct, frozen=True, kw_only=True):
-    """Configurations without a result, and why; `command` launches them again."""
+    """Configurations without a result, and why."""
 
     label: Label
     status: str
     reason: str
     fix: str
     cells: tuple[Cell, ...]
-    command: CommandLine
 
 
 class Configurations(Struct, frozen=True, kw_only=True):
     """The section.
 
     Attributes:
-        axis, ticks: Of the charts; None and empty if nothing is compared.
+        axis: Of the charts; None if nothing is compared.
         launch_axis: Of the launches in the details.
-        metric: The heading of the column of values.
         rows: The measured configurations, fastest first.
         unmeasured: Those without a result; each has the id of `anchors`.
         absent: How many had no launch in this run; may be empty.
         notes: About launches of two modes.
-        reading: (mark, its meaning) of everything in the table.
         anchors: For each configuration of the scenario the id of the row that shows it, by key.
     """
 
     lead: str
     axis: Axis | None
-    ticks: tuple[Tick, ...]
     launch_axis: Axis
-    metric: str
     rows: tuple[ConfigurationRow, ...]
     unmeasured: tuple[UnmeasuredCells, ...]
     absent: str
     notes: tuple[str, ...]
-    reading: tuple[tuple[str, str], ...]
     anchors: Mapping[str, str]
+
+    @property
+    def is_beyond_axis(self) -> bool:
+        """Whether the ratio of any row is drawn as an arrow."""
+        ratios = [row.cell.comparison.speedup_ratio for row in self.rows if row.cell.comparison]
+        return self.axis is not None and not all(map(self.axis.holds, ratios))
 
 
 def configurations(result: ScenarioResult) -> Configurations:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
     unmeasured = _unmeasured_cells(result)
-    anchors = _anchors(result, unmeasured)
     axis = _comparison_axis(result)
     show_peak = is_peak_plausible(result)
     modes = modes_by_launch(result)
     measured = [cell for cell in result.cells if cell.is_measured]
     rows = tuple(
-        _row(result, cell, anchors, axis, modes, show_peak=show_peak)
+        _row(result, cell, axis, modes, show_peak=show_peak)
         for cell in (sorted(measured, key=_by_speed) if result.ranked else measured)
     )
     return Configurations(
         lead=_lead(result),
         axis=axis,
-        ticks=effect_ticks(axis) if axis else (),
         launch_axis=_launch_axis([ratio for row in rows for ratio in row.launches]),
-        metric=metric_of(result.cells).heading,
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
         notes=tuple(map(capital, mode_notes(result))),
-        reading=tuple(_reading(result, axis, rows)),
-        anchors=anchors,
+        anchors=_anchors(result, unmeasured),
     )
 
 
@@ -263,11 +237,11 @@ def _by_speed(cell: CellResult) -> tuple[float, bool]:
 
 def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     """How many of a row's pairs are beyond the axis, and the range of all; empty if none are."""
-    if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
+    if cell.comparison is None or not axis.holds(cell.comparison.speedup_ratio):
         # The row is an arrow, which the introduction explains.
         return ""
     ratios = [ratio for _, ratio in cell.comparison.per_block]
-    off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
+    off = sum(not axis.holds(ratio) for ratio in ratios)
     if not off:
         return ""
     text = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
@@ -277,47 +251,38 @@ def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
 def _row(
     result: ScenarioResult,
     cell: CellResult,
-    anchors: Mapping[str, str],
     axis: Axis | None,
     modes: Mapping[str, Mode],
     *,
     show_peak: bool,
 ) -> ConfigurationRow:
-    comparison = cell.comparison
     caveat = _repeats_baseline_note(result, cell)
     notes = (
-        equivalent_cell_note(cell),
+        _equivalent_cell_note(cell),
         caveat,
         _same_mode_note(cell),
         disturbed_note(cell.summary),
         _beyond_axis_note(cell, axis) if axis else "",
     )
-    verdict = cell_verdict(cell)
-    winner = result.winner
+    verdict = _cell_verdict(cell)
     return ConfigurationRow(
-        anchor=anchors[cell.cell.key],
         cell=cell,
-        same=long_names(cell.duplicates) if cell.duplicates else "",
         notes=tuple(filter(None, notes)),
-        plot=cell_plot(cell, margin=result.measure.margin) if axis else None,
+        plot=_cell_plot(cell, margin=result.measure.margin) if axis else None,
         verdict=replace(verdict, tone="plain") if caveat else verdict,
-        needed=launches_to_decide(comparison.launches_needed) if comparison else "",
         launches=_relative_launches(cell),
         slow=_slow_launches(cell, modes),
         details=tuple(_details(result, cell, show_peak=show_peak)),
-        is_best=winner is not None and cell is winner.cell,
-        command=cell_command(result, cell),
-        deciding=deciding_command(result, cell),
     )
 
 
-def cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
+def _cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
     """The chart in a row; the baseline is a dot at 1."""
     plot = comparison_plot(cell.comparison, margin=margin)
     return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
 
 
-def cell_verdict(cell: CellResult) -> VerdictWord:
+def _cell_verdict(cell: CellResult) -> VerdictWord:
     """The verdict of a measured cell, with its ratio if it is decided: `▼ 1.30× slower`."""
     if cell.baseline is None:
         return REFERENCE
@@ -433,7 +398,7 @@ def _same_mode_note(cell: CellResult) -> str:
     return "launches of the same mode compared" if by_mode and by_mode.is_same_mode else ""
 
 
-def equivalent_cell_note(cell: CellResult) -> str:
+def _equivalent_cell_note(cell: CellResult) -> str:
     """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
     if cell.equivalent_cell is None:
         return ""
@@ -463,7 +428,6 @@ def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
             reason=reason,
             fix=fix,
             cells=tuple(cells),
-            command=reproduce_command(result, cells),
         )
         for (_, status, reason, fix), cells in groups.items()
         for labels in [[label(cell) for cell in cells]]
@@ -480,43 +444,9 @@ def _not_launched_text(result: ScenarioResult) -> str:
     return f"{missing_text} of the scenario had no launch in this run{selection}."
 
 
-def _reading(
-    result: ScenarioResult, axis: Axis | None, rows: tuple[ConfigurationRow, ...]
-) -> Iterator[tuple[str, str]]:
-    """The meaning of every mark in the table."""
-    metric = metric_of(result.cells)
-    if axis is not None:
-        yield "Large dot, bar", "The ratio and its 95 % CI, on a logarithmic scale."
-        if any(row.plot is not None and row.plot.is_inconclusive for row in rows):
-            yield "Hollow dot", "The comparison is inconclusive."
-        yield "Small dots", "Each is the ratio of a pair of launches in the same block."
-        margin = percent(result.measure.margin, 0)
-        yield "Grey band", f"A difference within ±{margin} counts as equivalent."
-        if any(
-            not 0 <= axis.share(alternative.comparison.speedup_ratio) <= 1
-            for alternative in result.ranked
-        ):
-            yield "Arrow", "The ratio is beyond the axis; its value is in the next column."
-        if any("beyond the axis" in note for row in rows for note in row.notes):
-            yield "Pairs beyond the axis", "Their number and range are below the configuration."
-        if any(row.needed for row in rows):
-            yield (
-                "Inconclusive",
-                "Below is how many launches would decide it; the details have the command.",
-            )
-    yield "1.43–1.49", "A solid line marks a 95 % CI (confidence interval)."
-    yield "16.1 … 18.9", "A dotted line marks the smallest and the largest launch."
-    yield metric.heading, f"The geometric mean over launches of each launch's {metric.says}."
-    yield "p99", f"Likewise, from 100 {metric.unit}s on; its interval needs 500 independent ones."
-    cpu_time = f"The CPU time of {metric.each} over all threads, as mean over launches."
-    yield "CPU time", cpu_time + _too_short_note(result)
-    yield "Spread", "The standard deviation over launches as a share of their mean."
-    if any(any(row.slow) for row in rows):
-        yield "Ring", "A launch of the slow mode, among the launches in the details."
-
-
-def _too_short_note(result: ScenarioResult) -> str:
+def too_short_note(result: ScenarioResult) -> str:
+    """Why CPU times are missing, if their iterations are too short; else empty."""
     summaries = (cell.summary for cell in result.cells if cell.summary.cpu_median_ns is None)
     shortest = duration(LEAST_FOR_CPU_NS)
-    note = f" An iteration below {shortest} is too short for the CPU clock."
+    note = f"An iteration below {shortest} is too short for the CPU clock."
     return note if any(map(is_too_short, summaries)) else ""
