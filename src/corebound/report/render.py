@@ -26,6 +26,7 @@ from corebound.analysis.commands import (
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
+from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.triage import (
     change_factor,
     impact_extent,
@@ -47,13 +48,17 @@ from corebound.report.charts.intervals import (
 from corebound.report.charts.lines import curves_svg, trace_svg
 from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
-from corebound.report.charts.topology import topology_html
+from corebound.report.charts.topology import node_rows, topology_html
 from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
-from corebound.report.scenario.configurations import too_short_note
+from corebound.report.scenario.configurations import (
+    launches_text,
+    over_launches,
+    too_short_note,
+)
 from corebound.report.scenario.launches import settled_text, status_tone, steady_state_text
 from corebound.report.scenario.provenance import command_comment
-from corebound.report.scenario.threads import affinity_boxes, affinity_text
+from corebound.report.scenario.threads import affinity_cpus, affinity_text, cpus_text
 from corebound.report.urls import (
     badge_file,
     entry_anchor,
@@ -316,14 +321,20 @@ class Renderer:
             latest_value=wording.latest_value,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
-            affinity_boxes=affinity_boxes,
+            affinity_cpus=affinity_cpus,
             affinity_text=affinity_text,
             command_comment=command_comment,
             effect_ticks=effect_ticks,
+            cpus_text=cpus_text,
             horizontal_ticks=horizontal_ticks,
+            is_peak_plausible=is_peak_plausible,
+            launches_text=launches_text,
+            over_launches=over_launches,
+            throughput=throughput,
             launches_to_decide=wording.launches_to_decide,
             long_names=long_names,
             too_short_note=too_short_note,
+            node_rows=node_rows,
             plan_command=lambda cell, result: plan_command(result, cell.cell),
             settled_text=settled_text,
             status_tone=status_tone,
@@ -348,9 +359,11 @@ class Renderer:
             launch_counts=launch_counts,
             metric_of=metric_of,
             lane_svg=lane_svg,
+            peak_share_text=peak_share_text,
             reproduce_command=reproduce_command,
             series_command=series_command,
             sparkline_svg=sparkline_svg,
+            spread_bounds=wording.spread_bounds,
             spark_svg=spark_svg,
             table_axis=table_axis,
             table_ticks=table_ticks,

@@ -12,23 +12,24 @@ import html5lib
 import pytest
 from msgspec.structs import replace
 
+from corebound.machine.topology import CpuId
 from corebound.records.history import Series
 from corebound.records.run_record import ScenarioSource
-from corebound.report.charts.alt_text import (
+from corebound.report.charts.axis import linear_axis
+from corebound.report.charts.history import sparkline_svg
+from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
+from corebound.report.charts.strips import dots_svg
+from corebound.report.charts.svg import (
     describe_interval,
     describe_series,
     describe_spread,
     img_attributes,
 )
-from corebound.report.charts.axis import linear_axis
-from corebound.report.charts.history import sparkline_svg
-from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
-from corebound.report.charts.strips import dots_svg
-from corebound.report.charts.topology import Box, describe_topology, topology_html
+from corebound.report.charts.topology import topology_html
 from corebound.report.inputs import RequestedComparison
 from corebound.report.render import keep_together, nowrap, soft_break
 from corebound.scenario.matrix import expand
-from support.build import a_host_check, a_launch, a_run, a_scenario, a_series
+from support.build import a_host, a_host_check, a_launch, a_run, a_scenario, a_series
 from support.markup import Element, parse_html
 from support.report_sample import (
     a_sample,
@@ -131,8 +132,8 @@ def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:
-    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
-    assert describe_spread((1.0, 1.0), 1) == "all equal to their level"
+    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), AXIS)
+    assert describe_spread((1.0, 1.0)) == "all equal to their level"
 
 
 @pytest.mark.parametrize(
@@ -153,23 +154,15 @@ def test_a_course_is_told_by_its_last_figure_beside_its_first(
 
 
 def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used() -> None:
-    def cpu(number: int, *, off: str = "", taken: bool = False) -> Box:
-        return Box(kind="cpu", name=str(number), off=off, parts=(), taken=taken)
+    topology = a_host(cpus_per_core=2, allowed=frozenset({0, 1}))
 
-    cores = tuple(
-        Box(kind="core", name="", off="", parts=parts)
-        for parts in (
-            (cpu(0, taken=True), cpu(1, taken=True)),
-            (cpu(2, off="not allowed"), cpu(3, off="not allowed")),
-        )
-    )
-    boxes = (Box(kind="package", name="socket 0", off="", parts=cores),)
+    drawn = topology_html(topology, frozenset({CpuId(0), CpuId(1)}))
 
-    text = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
-    assert describe_topology(boxes) == text
-    assert topology_html(boxes).startswith(
-        f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden="true">'
+    text = (
+        "1 socket, 1 node, 1 last-level cache, 2 cores, 4 CPUs; used: CPUs 0-1;"
+        " not allowed: CPUs 2-3"
     )
+    assert drawn.startswith(f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden')
 
 
 def test_a_name_cannot_break_out_of_its_attribute() -> None:

@@ -37,9 +37,9 @@ from corebound.report.charts.lines import (
     trace_svg,
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
-from corebound.report.charts.topology import topology_boxes, topology_html
+from corebound.report.charts.topology import topology_html
 from corebound.report.scenario.scaling import scaling
-from corebound.report.scenario.threads import affinity_boxes, placed_cells
+from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_launch, a_run, a_scenario, a_worker
@@ -111,18 +111,9 @@ def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
     assert (wild.low, wild.high) == (None, None)
 
 
-def test_ratios_close_together_have_a_linear_axis() -> None:
-    assert ratio_axis([0.9, 1.4], [(0.85, 0.95), (1.3, 1.5)], margin=0.02).scale == "linear"
-
-
-def test_ratios_that_span_more_than_three_times_have_a_logarithmic_axis() -> None:
-    assert ratio_axis([0.3, 0.5, 1.4], [], margin=0.02).scale == "log"
-
-
 def test_one_ratio_far_off_does_not_press_the_others_together() -> None:
     axis = ratio_axis([0.02, 1.1, 1.2, 1.3], [], margin=0.02)
 
-    assert axis.scale == "linear"
     assert axis.share(0.02) < 0
     assert axis.share(1.3) - axis.share(1.1) > 0.4
 
@@ -423,9 +414,9 @@ def test_both_intervals_cross_at_the_point() -> None:
 
 
 def test_every_launch_is_a_dot_within_the_row() -> None:
-    svg = dots_svg([1.0, 2.0, 99.0], 1.5, linear_axis(1, 2), "m-none")
+    svg = dots_svg([1.0, 2.0, 99.0], linear_axis(1, 2))
 
-    (dots,) = re.findall(r'class="spot m-none" d="([^"]*)"', svg)
+    (dots,) = re.findall(r'class="spot plain" d="([^"]*)"', svg)
     assert re.findall(r"M(\d+) ", dots) == ["0", "1000", "1000"]
 
 
@@ -437,7 +428,7 @@ def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
     assert result.winner is not None
     assert best is result.winner.cell
     assert best.placement is not None
-    drawn = topology_html(affinity_boxes(best.placement, result.run.host.topology))
+    drawn = topology_html(result.run.host.topology, affinity_cpus(best.placement))
     wanted = sorted(int(cpu) for slot in best.placement.slots for cpu in slot.cpus)
     assert sorted(map(int, re.findall(r'"cpu taken"><span>(\d+)', drawn))) == wanted
 
@@ -445,7 +436,7 @@ def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
 def test_a_machine_alone_has_no_cpu_marked() -> None:
     run, _ = a_sample()
 
-    assert "taken" not in topology_html(topology_boxes(run.host.topology))
+    assert "taken" not in topology_html(run.host.topology)
 
 
 def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:

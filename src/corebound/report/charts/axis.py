@@ -76,7 +76,7 @@ def log_axis(low: float, high: float, *, most_ticks: int = 8) -> Axis:
     return Axis(low=low, high=high, scale="log", ticks=ticks[:: -(-len(ticks) // most_ticks) or 1])
 
 
-# Beyond this span a linear axis would squeeze everything below 1 into a corner.
+# Beyond this span an axis has the same room on both sides as factors.
 _LINEAR_SPAN = 3.0
 # Ratios this far from 1 are drawn as arrows at the edge, unless most rows have such ratios.
 _FAR_RATIO = 4.0
@@ -132,9 +132,9 @@ def ratio_axis(
         high = max(high, min(max(behind), high * room))
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.04
-        return log_axis(low / pad, high * pad)
+        return effects_between(low / pad, high * pad)
     pad = (high - low) * 0.06
-    return linear_axis(max(low - pad, 0.0), high + pad)
+    return effects_between(low - pad, high + pad)
 
 
 # Speed-ups and slow-downs at which an axis of effects has a tick, as many as fit.

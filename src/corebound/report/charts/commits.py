@@ -8,7 +8,7 @@ from html import escape
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import img_attributes
+from corebound.report.charts.svg import img_attributes, path, svg
 
 # The view box of the bars, and the part of it on either side of the middle.
 _BARS_WIDTH, _BARS_HEIGHT = 600, 100
@@ -135,13 +135,15 @@ def step_svg(
         line += f"{pen}{index * pace:.0f} {y(value):g}"
         pen = "L"
     middle = f"{max(at - 0.5, 0) * pace:.0f}"
-    return (
-        f'<svg class="spark step {tone}" viewBox="0 0 {_STEP_WIDTH} {_STEP_HEIGHT}"'
-        f' preserveAspectRatio="none"{img_attributes(says)}>'
-        f'<path class="course" d="{line}"/>'
-        f'<path class="before" d="M0 {y(before):g}H{middle}"/>'
-        f'<path class="after" d="M{middle} {y(after):g}H{_STEP_WIDTH}"/>'
-        f'<path class="cut" d="M{middle} 0V{_STEP_HEIGHT}"/></svg>'
+    return svg(
+        _STEP_WIDTH,
+        _STEP_HEIGHT,
+        says,
+        path("course", line),
+        path("before", f"M0 {y(before):g}H{middle}"),
+        path("after", f"M{middle} {y(after):g}H{_STEP_WIDTH}"),
+        path("cut", f"M{middle} 0V{_STEP_HEIGHT}"),
+        kind=f"spark step {tone}",
     )
 
 

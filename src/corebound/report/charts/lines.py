@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.wording import Label
-from corebound.report.charts.alt_text import img_attributes
 from corebound.report.charts.axis import SIZE, Axis, horizontal_grid, vertical_grid, x_of, y_of
+from corebound.report.charts.svg import path, svg
 from corebound.report.elements import Tick
 
 
@@ -61,12 +61,13 @@ class CurveChart(Struct, frozen=True, kw_only=True):
 def curves_svg(chart: CurveChart) -> str:
     """Draw curves over a grid with a line at each tick."""
     across, up = chart.across, chart.up
-    ideal = f'<path class="rule" d="{_ideal(across, up)}"/>' if chart.has_ideal else ""
-    drawn = "".join(_curve(curve, across, up) for curve in chart.curves)
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(chart.alt_text)}>"
-        f'<path class="grid" d="{horizontal_grid(up)}{vertical_grid(across)}"/>{ideal}{drawn}</svg>'
+    return svg(
+        SIZE,
+        SIZE,
+        chart.alt_text,
+        path("grid", horizontal_grid(up) + vertical_grid(across)),
+        path("rule", _ideal(across, up)) if chart.has_ideal else "",
+        *(_curve(curve, across, up) for curve in chart.curves),
     )
 
 
@@ -83,14 +84,13 @@ def _curve(curve: Curve, across: Axis, up: Axis) -> str:
     mode = curve.label.mode
     places = [(x_of(across, point.x), y_of(up, point.y), point) for point in curve.points]
     bars = "".join(_error_bars(x, y, point, across, up) for x, y, point in places)
-    drawn = f'<path class="whisker {mode}" d="{bars}"/>' if bars else ""
-    if len(places) > 1:
-        line = "L".join(f"{x} {y}" for x, y, _ in places)
-        drawn += f'<path class="ln {mode} dash-{curve.dash}" d="M{line}"/>'
-    if curve.has_dots:
-        dots = "".join(f"M{x} {y}h0" for x, y, _ in places)
-        drawn += f'<path class="spot {mode}" d="{dots}"/>'
-    return drawn
+    line = "L".join(f"{x} {y}" for x, y, _ in places)
+    dots = "".join(f"M{x} {y}h0" for x, y, _ in places)
+    return (
+        path(f"whisker {mode}", bars)
+        + (path(f"ln {mode} dash-{curve.dash}", f"M{line}") if len(places) > 1 else "")
+        + (path(f"spot {mode}", dots) if curve.has_dots else "")
+    )
 
 
 def _error_bars(x: str, y: str, point: CurvePoint, across: Axis, up: Axis) -> str:
@@ -133,13 +133,14 @@ def trace_svg(trace: Trace) -> str:
     line = "".join(f"M{'L'.join(piece)}" for piece in _visible_parts(points, last, trace.axis))
     # The cut lies between the last discarded iteration and the first used one.
     edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
-    wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
-    rule = f'<path class="rule" d="M{edge:.1f} 0V{SIZE}"/>' if 0 < edge < SIZE else ""
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(trace.alt_text)}>"
-        f'{wash}<path class="grid" d="{horizontal_grid(trace.axis)}"/>{rule}'
-        f'<path class="ln {trace.mode}" d="{line}"/></svg>'
+    return svg(
+        SIZE,
+        SIZE,
+        trace.alt_text,
+        path("wash", f"M0 0H{edge:.1f}V{SIZE}H0z") if edge else "",
+        path("grid", horizontal_grid(trace.axis)),
+        path("rule", f"M{edge:.1f} 0V{SIZE}") if 0 < edge < SIZE else "",
+        path(f"ln {trace.mode}", line),
     )
 
 

@@ -34,7 +34,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis, effect_scale
-from corebound.report.charts.intervals import ClassStrip
+from corebound.report.charts.intervals import ClassStrip, IntervalPlot
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file
@@ -372,12 +372,15 @@ def _cell(
         note=spread,
         outliers=marks,
         strip=ClassStrip(
-            value=result.value,
-            bounds=(interval.low, interval.high) if interval is not None else None,
-            hosts=_dots(result.members, outliers=False),
+            plot=IntervalPlot(
+                tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
+                estimate=result.value,
+                low=interval.low if interval else None,
+                high=interval.high if interval else None,
+                dots=_dots(result.members, outliers=False),
+                is_inconclusive=state == "inconclusive",
+            ),
             outliers=_dots(result.members, outliers=True),
-            tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
-            is_inconclusive=state == "inconclusive",
             description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
         ),
         tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))

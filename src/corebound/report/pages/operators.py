@@ -34,7 +34,6 @@ class OperatorsPage(Struct, frozen=True, kw_only=True):
 
     head: Head
     hero: Hero
-    lead: str
     tables: tuple[OperatorTable, ...]
     sources: tuple[tuple[ImportedProfile, str], ...]
     scenarios: tuple[tuple[ScenarioResult, Operators], ...]
@@ -72,7 +71,6 @@ def operators_page(
             support=_support(profiles),
             flags=(),
         ),
-        lead=_lead(profiles),
         tables=_tables(profiles),
         sources=tuple((profile, _colour(place)) for place, profile in enumerate(profiles)),
         scenarios=profiled,
@@ -98,20 +96,6 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
     return rich(
         "Corebound did not measure them: their binding and the load of their machine are unknown."
     )
-
-
-def _lead(profiles: Sequence[ImportedProfile]) -> str:
-    """The explanation of the values that these profiles need."""
-    parts = [
-        "Self time of each type of operator and its share of the step.",
-        "A profile is of one run, so it has no interval; times of single calls are below.",
-        "Run the command in the folder that the profiler wrote.",
-    ]
-    if any(profile.profile.step_ns is None for profile in profiles):
-        parts.append("Without the duration of a step, shares are of all operators together.")
-    if any(profile.profile.iterations is None for profile in profiles):
-        parts.append("Without iterations, values are of the whole profile.")
-    return " ".join(parts)
 
 
 def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:

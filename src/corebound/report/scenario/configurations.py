@@ -26,7 +26,6 @@ from corebound.analysis.scenario_result import (
     ScenarioResult,
     same_configurations,
 )
-from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.wording import (
     NO_BASELINE,
     REFERENCE,
@@ -36,17 +35,12 @@ from corebound.analysis.wording import (
     capital,
     compared_with,
     count,
-    ends,
     full_name,
     label,
     relative_speed,
-    spread_bounds,
-    time_text,
     verdict_word,
-    within,
 )
 from corebound.diagnosis.evidence import wait_share
-from corebound.machine.topology import cpu_list
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.intervals import (
@@ -57,20 +51,7 @@ from corebound.report.charts.intervals import (
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
-from corebound.units import counted, duration, percent, size
-
-
-class Detail(Struct, frozen=True, kw_only=True):
-    """A value of a configuration beside its heading.
-
-    `interval` is its 95 % interval; `range` has the minimum and maximum of its launches. Either may
-    be empty.
-    """
-
-    term: str
-    value: str
-    interval: str = ""
-    range: str = ""
+from corebound.units import duration
 
 
 class ConfigurationRow(Struct, frozen=True, kw_only=True):
@@ -82,7 +63,6 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
         verdict: Of that comparison, with the ratio if it is decided.
         launches: Each launch's value relative to their summary value; empty for one launch.
         slow: For each launch, whether it is of the slow mode; empty without modes.
-        details: Its other values.
     """
 
     cell: CellResult
@@ -91,7 +71,6 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     verdict: VerdictWord
     launches: tuple[float, ...]
     slow: tuple[bool, ...]
-    details: tuple[Detail, ...]
 
 
 class UnmeasuredCells(Struct, frozen=True, kw_only=True):
@@ -137,11 +116,10 @@ def configurations(result: ScenarioResult) -> Configurations:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
     unmeasured = _unmeasured_cells(result)
     axis = _comparison_axis(result)
-    show_peak = is_peak_plausible(result)
     modes = modes_by_launch(result)
     measured = [cell for cell in result.cells if cell.is_measured]
     rows = tuple(
-        _row(result, cell, axis, modes, show_peak=show_peak)
+        _row(result, cell, axis, modes)
         for cell in (sorted(measured, key=_by_speed) if result.ranked else measured)
     )
     return Configurations(
@@ -253,8 +231,6 @@ def _row(
     cell: CellResult,
     axis: Axis | None,
     modes: Mapping[str, Mode],
-    *,
-    show_peak: bool,
 ) -> ConfigurationRow:
     caveat = _repeats_baseline_note(result, cell)
     notes = (
@@ -272,7 +248,6 @@ def _row(
         verdict=replace(verdict, tone="plain") if caveat else verdict,
         launches=_relative_launches(cell),
         slow=_slow_launches(cell, modes),
-        details=tuple(_details(result, cell, show_peak=show_peak)),
     )
 
 
@@ -308,48 +283,7 @@ def _slow_launches(cell: CellResult, modes: Mapping[str, Mode]) -> tuple[bool, .
     return () if None in known else tuple(mode == "slow" for mode in known)
 
 
-def _details(result: ScenarioResult, cell: CellResult, *, show_peak: bool) -> Iterator[Detail]:
-    """The values below a row; unknown ones are left out."""
-    summary = cell.summary
-    medians_ns = [launch.median_ns for launch in summary.launches]
-    yield Detail(
-        term="Launches",
-        value=_launches_text(cell),
-        range=ends(min(medians_ns), max(medians_ns), time_text) if len(medians_ns) > 1 else "",
-    )
-    if summary.p99_ns is not None:
-        bounds = summary.p99_interval
-        yield Detail(
-            term="p99",
-            value=time_text(summary.p99_ns),
-            interval=within(bounds.low, bounds.high, time_text, beside=summary.p99_ns)
-            if bounds
-            else "",
-        )
-    if summary.spread_ratio is not None:
-        spread = summary.spread_interval
-        yield Detail(
-            term="Spread",
-            value=percent(summary.spread_ratio),
-            interval=spread_bounds(spread.low, spread.high) if spread else "",
-        )
-    rate = throughput(cell)
-    if rate.value:
-        peak = peak_share_text(cell, result.scenario, result.run.host) if show_peak else ""
-        yield Detail(
-            term="Throughput",
-            value=f"{rate.value}, {peak}" if peak else rate.value,
-            interval=rate.ends,
-        )
-    yield from _over_launches(cell)
-    placement = cell.placement
-    if placement is not None:
-        cpus = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
-        notes = f". {' '.join(placement.notes)}" if placement.notes else ""
-        yield Detail(term="CPUs", value=f"{cpus}{notes}")
-
-
-def _launches_text(cell: CellResult) -> str:
+def launches_text(cell: CellResult) -> str:
     """How many launches count, and how many do not: `5, and 1 discarded: failed`."""
     counts = launch_counts(cell.launches)
     number = f"{counts.counted:,}"
@@ -358,27 +292,27 @@ def _launches_text(cell: CellResult) -> str:
     return f"{number}, and {counts.total_discarded:,} discarded: {counts.reasons}"
 
 
-def _over_launches(cell: CellResult) -> Iterator[Detail]:
-    """Values of launches: their median, minimum and maximum; unknown ones are left out."""
+def over_launches(
+    cell: CellResult,
+) -> Iterator[tuple[str, str, float, tuple[float, float] | None]]:
+    """Values of launches: name, format, median, and minimum with maximum.
+
+    Unknown ones are left out, and ends that are equal.
+    """
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in cell.summary.launches}
-    metrics: tuple[tuple[str, Callable[[Launch], float | None], Callable[[float], str]], ...] = (
-        ("CPU time", lambda launch: cpu_ns.get(launch.id), time_text),
-        ("All iterations", total_wall_ns, time_text),
-        ("Peak RSS", peak_rss_bytes, size),
-        ("Run-queue wait", wait_share, percent),
-        ("Threads", threads, counted),
-        ("Context switches", context_switches, counted),
-        ("Migrations", migrations, counted),
+    metrics: tuple[tuple[str, str, Callable[[Launch], float | None]], ...] = (
+        ("CPU time", "duration", lambda launch: cpu_ns.get(launch.id)),
+        ("All iterations", "duration", total_wall_ns),
+        ("Peak RSS", "bytes", peak_rss_bytes),
+        ("Run-queue wait", "percent", wait_share),
+        ("Threads", "quantity", threads),
+        ("Context switches", "quantity", context_switches),
+        ("Migrations", "quantity", migrations),
     )
-    for term, metric, write in metrics:
-        middle = cell.summary.cpu_median_ns if term == "CPU time" else median_of(cell, metric)
-        span = span_of(cell, metric)
+    for name, kind, metric in metrics:
+        middle = cell.summary.cpu_median_ns if name == "CPU time" else median_of(cell, metric)
         if middle is not None:
-            yield Detail(
-                term=term,
-                value=write(middle),
-                range=ends(*span, write, beside=middle) if span else "",
-            )
+            yield name, kind, middle, span_of(cell, metric)
 
 
 def _repeats_baseline_note(result: ScenarioResult, cell: CellResult) -> str:

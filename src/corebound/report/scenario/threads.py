@@ -19,14 +19,13 @@ from corebound.analysis.scenario_result import CellResult, ScenarioResult, typic
 from corebound.analysis.server_workers import WorkerActivity, worker_activity, worker_stays
 from corebound.analysis.wording import Fact, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
-from corebound.machine.topology import Cpu, Topology, cpu_list
+from corebound.machine.topology import Cpu, CpuId, cpu_list
 from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, Stay
 from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import proof
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
-from corebound.report.charts.topology import Box, topology_boxes
 from corebound.report.elements import Tick, horizontal_ticks
 from corebound.report.scenario.launches import TypicalLaunch
 from corebound.scenario.cell import Cell
@@ -325,16 +324,23 @@ def placed_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
     return tuple(cell for cell in cells if cell is not None and cell.placement is not None)
 
 
-def affinity_boxes(placement: Placement, topology: Topology) -> tuple[Box, ...]:
-    """A configuration on the machine."""
-    return topology_boxes(
-        topology, taken=frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
-    )
+def affinity_cpus(placement: Placement) -> frozenset[CpuId]:
+    """The CPUs that the threads of a configuration may use."""
+    return frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
 
 
 def affinity_text(placement: Placement) -> str:
-    """The CPUs of a configuration, per worker."""
-    slots = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
+    """The CPUs of a configuration, per worker, and its threads."""
     workers = f", {count(len(placement.slots), 'worker')}" if len(placement.slots) > 1 else ""
     threads = "" if placement.threads is None else f", {count(placement.threads, 'thread')} each"
-    return f"CPUs {slots}{workers}{threads}"
+    return f"CPUs {_slots_text(placement)}{workers}{threads}"
+
+
+def cpus_text(placement: Placement) -> str:
+    """The CPUs of a configuration, per worker, and what is to be known of them."""
+    notes = f". {' '.join(placement.notes)}" if placement.notes else ""
+    return f"{_slots_text(placement)}{notes}"
+
+
+def _slots_text(placement: Placement) -> str:
+    return "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))

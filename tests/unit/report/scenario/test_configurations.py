@@ -21,7 +21,6 @@ from corebound.report.charts.axis import Axis, ratio_axis
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.overview import overview_page
-from corebound.report.render import FILTERS
 from corebound.report.scenario.configurations import Configurations, configurations
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
@@ -72,20 +71,6 @@ def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
 
     (row,) = (row for row in table.rows if row.plot and row.plot.dots)
     assert row.notes == ("2 of 32 pairs beyond the axis: 3.33× slower to 3.00× faster",)
-
-
-def test_a_value_and_its_bounds_write_their_unit_once_and_each_kind_in_its_own_way() -> None:
-    table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
-
-    (row,) = (row for row in table.rows if row.cell.baseline)
-    summary = row.cell.summary
-    bounds = FILTERS["interval"](summary.interval, "duration", 1, summary.median_ns)
-    assert re.fullmatch(r"\d\d?\.\d+ ms", FILTERS["duration"](summary.median_ns))
-    assert re.fullmatch(r"\d\d?\.\d+–\d\d?\.\d+", bounds)
-    details = {detail.term: detail for detail in row.details}
-    assert details["Launches"].value == "30"
-    assert re.fullmatch(r"\d\.\d+ … \d\d\.\d ms", details["Launches"].range)
-    assert details["CPUs"].value == "0"
 
 
 def test_rows_of_configurations_have_unique_ids_that_everything_in_them_shares() -> None:

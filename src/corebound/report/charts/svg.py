@@ -1,4 +1,7 @@
-"""Alternative texts of small drawings: they describe the content, not the appearance."""
+"""The frame of every drawing, and alternative texts of small ones.
+
+These describe the content, not the appearance.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,23 @@ _MULTIPLE = 2.0
 def img_attributes(says: str) -> str:
     """The attributes that present an element as one image with this name to screen readers."""
     return f' role="img" aria-label="{escape(says)}"'
+
+
+def svg(width: int, height: int, says: str, *parts: str, kind: str = "") -> str:
+    """A drawing that fills its place, whose parts have coordinates within this size.
+
+    `says` is its name for screen readers, `kind` its CSS classes.
+    """
+    classes = f' class="{kind}"' if kind else ""
+    return (
+        f'<svg{classes} viewBox="0 0 {width} {height}" preserveAspectRatio="none"'
+        f"{img_attributes(says)}>{''.join(parts)}</svg>"
+    )
+
+
+def path(kind: str, drawn: str) -> str:
+    """A path of these CSS classes; nothing if it draws nothing."""
+    return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
 
 
 def describe_interval(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
@@ -40,15 +60,15 @@ def describe_interval(low: float | None, high: float | None, dots: Sequence[floa
     return f"{location}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def describe_spread(values: Sequence[float], middle: float, *, slow: int = 0) -> str:
-    """How far values above 0 spread around their summary value, and how many are rings.
+def describe_spread(values: Sequence[float], *, slow: int = 0) -> str:
+    """How far values above 0 spread around their summary value of 1, and how many are rings.
 
-    >>> describe_spread((0.97, 1.0, 1.04), 1)
+    >>> describe_spread((0.97, 1.0, 1.04))
     '3.0 % below to 4.0 % above their level'
-    >>> describe_spread((0.97, 1.0, 1.04), 1, slow=1)
+    >>> describe_spread((0.97, 1.0, 1.04), slow=1)
     '3.0 % below to 4.0 % above their level; 1 of 3 in the slow mode'
     """
-    least, most = _relative(min(values) / middle), _relative(max(values) / middle)
+    least, most = _relative(min(values)), _relative(max(values))
     spread = f"{f'{least} to {most}' if least != most else f'all {least}'} their level"
     return f"{spread}; {slow} of {len(values)} in the slow mode" if slow else spread
 
