@@ -335,8 +335,17 @@ def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> M
         best=tuple(best),
         others=tuple(others),
         axis=effect_scale(
-            [value for strip in strips for value in (strip.value, *strip.hosts, *strip.outliers)],
-            [strip.bounds for strip in strips if strip.bounds is not None],
+            [
+                speed
+                for strip in strips
+                for speed in (strip.plot.estimate, *strip.plot.dots, *strip.outliers)
+                if speed is not None
+            ],
+            [
+                (strip.plot.low, strip.plot.high)
+                for strip in strips
+                if strip.plot.low is not None and strip.plot.high is not None
+            ],
             margin=0.02,
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -114,7 +114,14 @@ class Configurations(Struct, frozen=True, kw_only=True):
 
 def configurations(result: ScenarioResult) -> Configurations:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
-    unmeasured = _unmeasured_cells(result)
+    unmeasured = unmeasured_cells(
+        (
+            replace(cell.launches[-1], cell=cell.cell)
+            for cell in result.cells
+            if not cell.is_measured
+        ),
+        result.launches,
+    )
     axis = _comparison_axis(result)
     modes = modes_by_launch(result)
     measured = [cell for cell in result.cells if cell.is_measured]
@@ -341,17 +348,15 @@ def _equivalent_cell_note(cell: CellResult) -> str:
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
-def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
-    """The cells without a result, grouped by name and reason."""
+def unmeasured_cells(
+    latest: Iterable[Launch], launches: Sequence[Launch]
+) -> tuple[UnmeasuredCells, ...]:
+    """The cells whose latest launch, of all these, has no result, grouped by name and reason."""
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
-    for cell in result.cells:
-        if cell.is_measured:
-            continue
-        launch = cell.launches[-1]
+    for launch in latest:
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
-        cell_label = label(cell.cell)
-        key = (cell_label.name, launch.status, reason, fix_of(launch, cell.launches))
-        groups.setdefault(key, []).append(cell.cell)
+        key = (label(launch.cell).name, launch.status, reason, fix_of(launch, launches))
+        groups.setdefault(key, []).append(launch.cell)
     return tuple(
         UnmeasuredCells(
             label=replace(

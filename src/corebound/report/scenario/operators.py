@@ -10,12 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.launch_metrics import fix_of
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.selection import drop_axes, title_of, varying_axes
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
-from corebound.report.scenario.configurations import UnmeasuredCells
+from corebound.report.scenario.configurations import UnmeasuredCells, unmeasured_cells
 from corebound.units import counted, duration, percent, significant, time_unit
 from corebound.worker.operator_table import Operator
 
@@ -538,10 +537,16 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
         )
         for group in groups
     )
+    latest = {
+        launch.cell.key: launch
+        for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
+    }
     return Operators(
         lead=_operators_lead(groups),
         tables=tables,
-        unprofiled=_unprofiled_cells(result),
+        unprofiled=unmeasured_cells(
+            (launch for launch in latest.values() if launch.status != "ok"), result.profiles
+        ),
     )
 
 
@@ -598,28 +603,3 @@ def _group_table(
 
 def _with_disturbed(cell_label: Label) -> Label:
     return replace(cell_label, more=", ".join(filter(None, (cell_label.more, "disturbed"))))
-
-
-def _unprofiled_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
-    """Cells without a profile and why, grouped by reason under the first cell's name."""
-    by_reason: dict[tuple[str, str], UnmeasuredCells] = {}
-    latest = {
-        launch.cell.key: launch
-        for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
-    }
-    for launch in latest.values():
-        if launch.status == "ok":
-            continue
-        reason = launch.reason or "no reason was recorded."
-        cell_label = label(launch.cell)
-        by_reason.setdefault(
-            (launch.status, reason),
-            UnmeasuredCells(
-                label=cell_label,
-                status=launch.status,
-                reason=reason,
-                fix=fix_of(launch, result.profiles),
-                cells=(launch.cell,),
-            ),
-        )
-    return tuple(by_reason.values())

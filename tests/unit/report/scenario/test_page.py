@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,6 @@ from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
-from corebound.report.render import Renderer
 from corebound.report.scenario.configurations import ConfigurationRow
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.scenario.cell import Cell
@@ -59,8 +57,6 @@ from support.build import (
     a_worker,
 )
 from support.findings import RECORDED
-from support.markup import Element, parse_html
-from support.paths import ROOT
 from support.report_sample import NOW, a_sample
 
 BLOCKS = 6
@@ -121,27 +117,6 @@ def verdict(result: ScenarioResult) -> str:
 
 def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
     assert verdict(a_study(12.0, 10.0)) == "Binding to one CPU is 1.20× faster than unbound."
-
-
-def test_the_support_names_interval_medians_and_launches() -> None:
-    support = plain(a_page(a_study(12.0, 10.0)).hero.support)
-
-    assert re.fullmatch(
-        r"Median iteration 10\.0 ms instead of 12\.0 ms"
-        r" \(95 % CI of the ratio 1\.\d\d–1\.\d\d, 6 paired launches\)\. 6 launches each\.",
-        support,
-    )
-
-
-@pytest.mark.parametrize(
-    ("one_cpu_ms", "prompt"),
-    [
-        (8.0, "Bind to one CPU."),
-        (20.0, "Keep the default. Do not bind to one CPU."),
-    ],
-)
-def test_the_page_says_what_to_do(one_cpu_ms: float, prompt: str) -> None:
-    assert a_page(a_study(10.0, one_cpu_ms)).advice == prompt
 
 
 def test_a_baseline_that_nothing_beats_wins() -> None:
@@ -351,47 +326,11 @@ def test_the_page_of_a_run_has_the_end_of_every_launchs_log(status: Status, kept
     assert page.launches[0].log.count("x") == kept
 
 
-def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
-    page = overview_page(latest_results([a_sample()]), PageContext(now=NOW))
-
-    assert page.rows[0].command.line.count("--only") == 2
-
-
 def test_a_hostile_path_is_quoted_in_the_command() -> None:
     result = a_study()
     hostile = replace(result, source=replace(result.source, path="a; rm -rf b.yaml"))
 
     assert "'a; rm -rf b.yaml'" in reproduce_command(hostile, ()).line
-
-
-def test_a_thread_off_its_slot_fails_the_binding_check() -> None:
-    cell = cells_of(a_scenario())["binding=one-cpu"]
-    stray = a_worker(threads=(a_thread(stays=((1, 0, 100),)),))
-    launch = a_launch(cell=cell, placement=a_placement(cpus=(0,)), workers=(stray,))
-
-    page = a_page(latest_results([(a_run(), (launch,))])[0])
-
-    check = page.checks[0]
-    assert check.passed is False
-    assert check.evidence.startswith("binding verified in 0 of 1 launch")
-
-
-def test_requested_threads_that_are_not_used_fail_their_check() -> None:
-    cell = cells_of(a_scenario())["binding=none"]
-    launch = a_launch(cell=cell, workers=(a_worker(threads_asked=4, threads_used=2),))
-
-    page = a_page(latest_results([(a_run(), (launch,))])[0])
-
-    assert page.checks[1].passed is False
-
-
-def test_a_leftover_process_fails_its_check_and_is_named() -> None:
-    launch = a_launch(cell=cells_of(a_scenario())["binding=none"], leftover_processes=("daemon",))
-
-    page = a_page(latest_results([(a_run(), (launch,))])[0])
-
-    check = next(one for one in page.checks if one.says.startswith("Some processes outlived"))
-    assert (check.passed, "daemon" in check.evidence) == (False, True)
 
 
 def test_no_cause_is_named_without_a_winner() -> None:
@@ -622,10 +561,6 @@ def test_cores_per_worker_threads_are_named_as_written_in_the_scenario() -> None
     assert compared_with(default, share) == "cores-per-worker threads"
 
 
-TEMPLATES = ROOT / "reports" / "templates"
-_RENDERER = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
-
-
 def _stored(name: str) -> jsonl.Stored:
     return jsonl.read(RECORDED / f"{name}.jsonl")
 
@@ -633,27 +568,6 @@ def _stored(name: str) -> jsonl.Stored:
 def _study(name: str) -> ScenarioResult:
     stored = _stored(name)
     return analyse_scenario(stored.run, stored.run.scenarios[0], stored.launches)
-
-
-def _section(result: ScenarioResult) -> Element | None:
-    """The section of findings of a scenario's page; None if it has none."""
-    page = scenario_page(
-        result, PageContext(now=NOW), findings=findings(result), records_file="r.jsonl"
-    )
-    sections = parse_html(_RENDERER.page("scenario", page)).all("section")
-    return next(
-        (section for section in sections if section.attributes.get("id") == "findings"), None
-    )
-
-
-def test_a_finding_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
-    section = _section(_study("several-processes"))
-
-    assert section is not None
-    assert "▼costs time: " in section.text.replace("\n", "")
-    code = [element.text for element in section.all("code")]
-    assert {"threads: 1", "binding: per-worker"} <= set(code)
-    assert section.text.count("unbound") >= 2
 
 
 def _threads_on_one_cpu() -> ScenarioResult:
@@ -685,30 +599,16 @@ def _threads_on_one_cpu() -> ScenarioResult:
 
 def test_values_of_the_first_of_several_cells_are_attributed_to_it() -> None:
     (finding,) = findings(_threads_on_one_cpu())
-    section = _section(_threads_on_one_cpu())
 
     assert "4 threads" in finding.what
     assert [full_name(cell) for cell in finding.cells] == ["4 threads", "2 threads"]
     assert finding.of_first
-    assert section is not None
-    assert "4 threads (values shown), also 2 threads" in section.text
-
-
-def test_values_of_a_single_cell_need_no_attribution() -> None:
-    section = _section(_study("mindspore-dispatch-threads"))
-
-    assert section is not None
-    assert "(values shown)" not in section.text
 
 
 def test_findings_are_strongest_first() -> None:
     found = findings(_study("mindspore-dispatch-threads"))
 
     assert [finding.tone for finding in found] == ["bad", "warn"]
-
-
-def test_a_page_without_findings_has_no_section_for_them() -> None:
-    assert _section(_study("resnet50-inference")) is None
 
 
 def test_the_json_export_has_rules_and_cell_keys() -> None:
