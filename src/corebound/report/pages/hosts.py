@@ -36,12 +36,11 @@ from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis, effect_scale
 from corebound.report.charts.intervals import ClassStrip, IntervalPlot
 from corebound.report.elements import Head, Hero
+from corebound.report.scenario.heat_map import tint_of
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file
 
 State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "absent"]
-# As on the heat map of a scenario.
-_LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # More hosts of one kind are counted in the notices.
 _MOST_NAMED = 2
 # More hosts are folded by class.
@@ -370,7 +369,6 @@ def _cell(
     size, _, direction = relative_speed(result.value).partition(" ")
     read = direction if state in {"faster", "slower"} else word.word
     interval = result.interval
-    distance = abs(math.log(result.value))
     odd = f", outliers {', '.join(name for name, _ in marks)}" if marks else ""
     return ClassCell(
         state=state,
@@ -392,9 +390,7 @@ def _cell(
             outliers=_dots(result.members, outliers=True),
             description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
         ),
-        tint=round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))
-        if state in {"faster", "slower"}
-        else 0,
+        tint=tint_of(result.value) if state in {"faster", "slower"} else 0,
     )  # fmt: skip
 
 

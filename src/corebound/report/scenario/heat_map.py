@@ -28,8 +28,6 @@ from corebound.scenario.wording import join_words
 State = Literal[
     "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
 ]  # fmt: skip
-# The tint grows with the logarithm of the ratio, up to a share at which text stays readable.
-_LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # In rows, if it is one of the axes.
 _ROWS = "binding"
 
@@ -104,8 +102,8 @@ def heat_map(result: ScenarioResult) -> HeatMap | None:
         )
         for row in dict.fromkeys(row for row, _ in by_place)
     )
-    names = (axis_name(rows), axis_name(columns))
-    others = [axis_name(axis) for axis in axes if axis not in {rows, columns}]
+    names = (_axis_name(rows), _axis_name(columns))
+    others = [_axis_name(axis) for axis in axes if axis not in {rows, columns}]
     return HeatMap(
         title=f"{capital(names[0])} × {names[1]}",
         lead=_lead(result, others),
@@ -116,7 +114,12 @@ def heat_map(result: ScenarioResult) -> HeatMap | None:
     )
 
 
-def axis_name(axis: str) -> str:
+def tint_of(speedup_ratio: float) -> int:
+    """Per cent of the verdict's colour, up to a share at which text stays readable."""
+    return round(min(8 + 60 * abs(math.log(speedup_ratio)), 55))
+
+
+def _axis_name(axis: str) -> str:
     """An axis as a heading: `parameters.batch_size` is `batch size`."""
     return axis.removeprefix("parameters.").replace("_", " ")
 
@@ -163,14 +166,13 @@ def _cell(result: ScenarioResult, configurations: Sequence[Shown]) -> HeatCell:
         return cell_with("inconclusive", word.word, heard=heard, sign=word.sign, note=so_far)
     is_best = result.winner is not None and result.winner.cell is found
     is_decided = comparison.verdict != "equivalent"
-    tint = _LEAST_TINT + _TINT_PER_LOG * abs(math.log(comparison.speedup_ratio))
     return cell_with(
         comparison.verdict,
         ratio.partition(" ")[0],
         heard=f"{ratio if is_decided else f'{word.word}, {ratio}'}{', best' if is_best else ''}",
         sign=word.sign,
         note="best" if is_best else "",
-        tint=round(min(tint, _MOST_TINT)) if is_decided else 0,
+        tint=tint_of(comparison.speedup_ratio) if is_decided else 0,
         is_best=is_best,
     )
 
