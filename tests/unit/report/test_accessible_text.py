@@ -29,6 +29,7 @@ from corebound.report.charts.topology import topology_html
 from corebound.report.inputs import RequestedComparison
 from corebound.report.render import keep_together, nowrap, soft_break
 from corebound.scenario.matrix import expand
+from corebound.stats.intervals import Interval
 from support.build import a_host, a_host_check, a_launch, a_run, a_scenario, a_series
 from support.markup import Element, parse_html
 from support.report_sample import (
@@ -120,15 +121,18 @@ def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
 
 
 def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
-    def drawn(low: float | None, high: float | None, dots: tuple[float, ...] = ()) -> IntervalPlot:
-        return IntervalPlot(tone="plain", estimate=1.0, low=low, high=high, dots=dots, margin=0.02)
+    def drawn(interval: Interval | None, *dots: float) -> IntervalPlot:
+        return IntervalPlot(tone="plain", estimate=1.0, interval=interval, dots=dots, margin=0.02)
 
-    assert 'aria-label="interval above 1"' in spark_svg(drawn(1.1, 1.3), AXIS)
-    assert 'aria-label="interval below 1"' in spark_svg(drawn(0.7, 0.9), AXIS)
-    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(1.0, 1.2), AXIS)
-    assert 'aria-label="no interval"' in spark_svg(drawn(None, None), AXIS)
-    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(1.1, 1.3, (1.2,)), AXIS)
-    assert describe_interval(0.5, math.inf) == "interval on both sides of 1"
+    def between(low: float, high: float) -> Interval:
+        return Interval(low=low, high=high, confidence=0.95)
+
+    assert 'aria-label="interval above 1"' in spark_svg(drawn(between(1.1, 1.3)), AXIS)
+    assert 'aria-label="interval below 1"' in spark_svg(drawn(between(0.7, 0.9)), AXIS)
+    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(between(1.0, 1.2)), AXIS)
+    assert 'aria-label="no interval"' in spark_svg(drawn(None), AXIS)
+    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(between(1.1, 1.3), 1.2), AXIS)
+    assert describe_interval(between(0.5, math.inf)) == "interval on both sides of 1"
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:

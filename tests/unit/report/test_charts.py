@@ -41,6 +41,7 @@ from corebound.report.charts.topology import topology_html
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
+from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_launch, a_run, a_scenario, a_worker
 from support.markup import parse_xml
@@ -52,8 +53,11 @@ RATIOS = st.floats(min_value=0.001, max_value=1000)
 def a_plot(
     estimate: float | None = 1.4, low: float | None = 1.3, high: float | None = 1.5
 ) -> IntervalPlot:
+    interval = None
+    if low is not None and high is not None:
+        interval = Interval(low=low, high=high, confidence=0.95)
     return IntervalPlot(
-        tone="good", estimate=estimate, low=low, high=high, dots=(1.35, 1.45), margin=0.02
+        tone="good", estimate=estimate, interval=interval, dots=(1.35, 1.45), margin=0.02
     )
 
 

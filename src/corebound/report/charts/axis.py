@@ -12,6 +12,14 @@ from msgspec import Struct
 from corebound.records.history import EPOCH
 from corebound.units import significant
 
+# No time, size or rate is beyond these limits. Within them no sum or ratio overflows.
+LEAST, MOST = 1e-100, 1e100
+
+
+def limited(value: float) -> float:
+    """A value within the limits of what charts compute with."""
+    return min(max(value, LEAST), MOST)
+
 
 class Axis(Struct, frozen=True, kw_only=True):
     """A scale from `low` to `high`; both are above 0 if it is logarithmic."""

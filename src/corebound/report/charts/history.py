@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.axis import LEAST, MOST, Axis, limited, linear_axis, log_axis
 from corebound.report.charts.svg import describe_series, path, svg
 
 # The view box of a chart: half a unit is less than a pixel. Its paths are relative, because
@@ -29,8 +29,6 @@ _HEAD_DOWN, _HEAD_UP = "l-5-12m5 12 5-12", "l-5 12m5-12 5 12"
 _LEAST_MARGIN = 1e-6
 # A history that varies by more than this gets a logarithmic axis.
 _LINEAR_SPAN = 4.0
-# No time, size or rate is beyond these limits. Within them no sum or ratio overflows.
-_LEAST, _MOST = 1e-100, 1e100
 
 
 class Dot(Struct, frozen=True, kw_only=True):
@@ -191,7 +189,7 @@ def sparkline_svg(values: Sequence[float], mode: str) -> str:
     finite_values = [value for value in columns if value is not None]
     if not finite_values:
         return ""
-    low, high = math.log(_limited(min(finite_values))), math.log(_limited(max(finite_values)))
+    low, high = math.log(limited(min(finite_values))), math.log(limited(max(finite_values)))
     spare = math.log(_SPARK_LEAST_SPAN) - (high - low)
     if spare > 0:
         low, high = low - spare / 2, high + spare / 2
@@ -209,7 +207,7 @@ def sparkline_svg(values: Sequence[float], mode: str) -> str:
                 at = at[0] + 2, at[1]
             step = "m"
             continue
-        share = (math.log(_limited(value)) - low) / (high - low)
+        share = (math.log(limited(value)) - low) / (high - low)
         to = 1 + round(index * pace), 2 + round((1 - share) * room)
         line.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
         at, step = to, " "
@@ -243,7 +241,7 @@ def value_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] 
             as long as the values keep half of its length, because the values matter most.
     """
     known = [*values]
-    low, high = _limited(min(known)), _limited(max(known))
+    low, high = limited(min(known)), limited(max(known))
     # Equal values need an axis of some length, however small the margin is.
     least = 1 + 2 * max(margin, _LEAST_MARGIN)
     low, high = min(low, high / least), max(high, low * least)
@@ -253,7 +251,7 @@ def value_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] 
         pad = (high / low) ** 0.06
         low, high = low / pad, high * pad
         room = math.sqrt(high / low)
-        limits = max(low / room, min(low, _LEAST)), min(high * room, max(high, _MOST))
+        limits = max(low / room, min(low, LEAST)), min(high * room, max(high, MOST))
         least, most = _extended((low, high), reached, limits)
         return log_axis(least, most, most_ticks=5)
     pad = (high - low) * 0.08
@@ -270,10 +268,6 @@ def _extended(
     return max(min(low, within[0]), limits[0]), min(max(high, within[1]), limits[1])
 
 
-def _limited(value: float) -> float:
-    return min(max(value, _LEAST), _MOST)
-
-
 def _x(share: float) -> int:
     return round(min(max(share, 0.0), 1.0) * _WIDTH)
 
@@ -285,12 +279,12 @@ def _xs(shares: Sequence[float]) -> list[int]:
 
 
 def _y(axis: Axis, value: float) -> int:
-    return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _HEIGHT)
+    return round((1 - axis.clipped(min(max(value, -MOST), MOST))) * _HEIGHT)
 
 
 def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
     """`_y` of many values at once."""
-    limited = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
+    limited = np.clip(np.asarray(values, dtype=np.float64), -MOST, MOST)
     if axis.scale == "linear":
         shares = (limited - axis.low) / (axis.high - axis.low)
     else:

@@ -17,6 +17,7 @@ from corebound.report.charts.axis import (
 from corebound.report.charts.svg import describe_interval, path, svg
 from corebound.report.elements import Tick
 from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
 
 # Explains the number below an inconclusive verdict.
 LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
@@ -40,7 +41,7 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     Attributes:
         tone: The tone of its verdict, which is the CSS class of its colour.
         estimate: The ratio, or None if there is none to draw.
-        low, high: Ends of its interval, or None if there is no interval.
+        interval: None if there is none.
         dots: The ratios behind the estimate, one per block.
         margin: Half-width of the grey band around 1, where one is drawn.
         is_inconclusive: Whether the comparison is inconclusive; its dot is then hollow.
@@ -48,8 +49,7 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
 
     tone: str
     estimate: float | None
-    low: float | None
-    high: float | None
+    interval: Interval | None
     dots: tuple[float, ...] = ()
     margin: float = 0.0
     is_inconclusive: bool = False
@@ -79,14 +79,12 @@ def comparison_plot(
         margin: The share on either side of 1 that counts as equal.
         verdict: The verdict shown beside it; None: that of the comparison itself.
     """
-    interval = comparison.interval if comparison else None
     if verdict is None and comparison is not None:
         verdict = verdict_word(comparison.verdict)
     return IntervalPlot(
         tone=verdict.tone if verdict else "plain",
         estimate=comparison.speedup_ratio if comparison else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        interval=comparison.interval if comparison else None,
         dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
         margin=margin,
         is_inconclusive=comparison is not None and comparison.verdict == "inconclusive",
@@ -129,7 +127,7 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
     return svg(
         _WIDTH,
         _HEIGHT,
-        describe_interval(plot.low, plot.high, plot.dots),
+        describe_interval(plot.interval, plot.dots),
         _ground(axis, plot.margin),
         _dots(plot, axis),
         _estimate(plot, axis),
@@ -141,7 +139,7 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
-        describe_interval(plot.low, plot.high),
+        describe_interval(plot.interval),
         path("one", f"M{_x(axis, 1)} 0V{_SPARK_HEIGHT}"),
         _estimate(plot, axis, y=10),
         kind="spark",
@@ -211,7 +209,7 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
-        describe_interval(plot.low, plot.high),
+        describe_interval(plot.interval),
         path("one", f"M{_x(axis, 1)} -2V22"),
         *(path(f"tick {tone}", drawn) for tone, drawn in places.items()),
         _estimate(plot, axis, y=10),
@@ -262,8 +260,8 @@ def _dots(plot: IntervalPlot, axis: Axis) -> str:
 def _estimate(plot: IntervalPlot, axis: Axis, *, y: int = _ESTIMATE_Y) -> str:
     """The interval, as far as it is on the axis, and the dot or the arrow of the estimate."""
     drawn = ""
-    if plot.low is not None and plot.high is not None:
-        drawn = _interval(plot.low, plot.high, axis, plot.tone, y)
+    if plot.interval is not None:
+        drawn = _interval(plot.interval.low, plot.interval.high, axis, plot.tone, y)
     if plot.estimate is None:
         return drawn
     share = axis.share(plot.estimate)

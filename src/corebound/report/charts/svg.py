@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from corebound.stats.intervals import Interval
 from corebound.units import percent, ratio
 
 # From here on a percentage has more digits than a multiple.
@@ -37,19 +38,17 @@ def path(kind: str, drawn: str) -> str:
     return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
 
 
-def describe_interval(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
+def describe_interval(interval: Interval | None, dots: Sequence[float] = ()) -> str:
     """Describe an interval of a ratio, and the range of the pairs behind it.
 
-    >>> describe_interval(1.4, 1.54, (1.38, 1.56))
+    >>> describe_interval(Interval(low=1.4, high=1.54, confidence=0.95), (1.38, 1.56))
     'interval above 1; 2 pairs, 1.38× to 1.56×'
-    >>> describe_interval(0.97, 1.03), describe_interval(None, None)
-    ('interval on both sides of 1', 'no interval')
     """
-    if low is None or high is None:
+    if interval is None:
         location = "no interval"
-    elif low > 1:
+    elif interval.low > 1:
         location = "interval above 1"
-    elif high < 1:
+    elif interval.high < 1:
         location = "interval below 1"
     else:
         location = "interval on both sides of 1"

@@ -341,9 +341,9 @@ def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> M
                 if speed is not None
             ],
             [
-                (strip.plot.low, strip.plot.high)
+                (interval.low, interval.high)
                 for strip in strips
-                if strip.plot.low is not None and strip.plot.high is not None
+                if (interval := strip.plot.interval) is not None
             ],
             margin=0.02,
         ),
@@ -382,8 +382,7 @@ def _cell(
             plot=IntervalPlot(
                 tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
                 estimate=result.value,
-                low=interval.low if interval else None,
-                high=interval.high if interval else None,
+                interval=interval,
                 dots=_dots(result.members, outliers=False),
                 is_inconclusive=state == "inconclusive",
             ),

@@ -20,7 +20,6 @@ from corebound.launch.perf import (
     Count,
     CounterSupport,
     collect_counters,
-    supported_counters,
     total_counts,
 )
 from corebound.machine.topology import CpuId, Topology
@@ -61,7 +60,7 @@ from support.build import (
     an_answered,
 )
 from support.markup import parse_html
-from support.paths import DATA, ROOT
+from support.paths import ROOT
 from support.report_sample import a_serving_sample
 
 NOW = "2026-03-14T09:26:53+00:00"
@@ -315,7 +314,6 @@ def test_a_page_names_the_parameters_that_the_profile_left() -> None:
     assert "concurrency 2" in page.hero.context
 
 
-RECORDED = DATA / "perf" / "software-6.1.csv"
 WORKERS_SCENARIO = a_scenario(
     workload="image-serving",
     environment="torchserve",
@@ -416,13 +414,9 @@ class Written:
         return perf.parse(self._text)
 
 
-def count(
-    *perfs: Written, offer: CounterSupport | None = None, workers: int = 2
-) -> tuple[Counters, tuple[Counters, ...]]:
+def count(*perfs: Written) -> tuple[Counters, tuple[Counters, ...]]:
     """Of the whole launch, and of each worker; each has one thread that ran 5 ns."""
-    found = collect_counters(
-        offer or CounterSupport(), perfs, [(a_thread(run_ns=5),)] * workers, None
-    )
+    found = collect_counters(CounterSupport(), perfs, [(a_thread(run_ns=5),)] * 2, None)
     return found.whole, found.workers
 
 
@@ -454,16 +448,6 @@ def test_if_perf_fails_kernel_counts_and_its_message_remain() -> None:
     assert (whole.source, whole.task_clock_ns) == ("proc", 10)
     assert whole.unavailable == {"hardware counters": "perf: not permitted"}
     assert workers == ()
-
-
-def test_on_a_host_without_counters_they_are_unavailable_with_the_reason() -> None:
-    # What perf recorded on such a host.
-    offer = supported_counters(["cycles"], perf.parse(RECORDED.read_text(encoding="utf-8")))
-
-    whole, workers = count(offer=offer)
-
-    assert whole.unavailable == {"hardware counters": "not supported by this host"}
-    assert (whole.slots, workers) == ({}, ())
 
 
 def test_an_event_counted_by_some_workers_only_is_not_summed() -> None:
