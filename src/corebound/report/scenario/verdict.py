@@ -146,11 +146,11 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
     if not disturbed_pairs:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
+    names = _first_and_more([full_name(cell.cell) for cell, _ in disturbed_pairs])
     are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
     return Flag.warning(
         title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
-        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time:"
-        f" {_cell_names(disturbed_pairs)}",
+        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time: {names}",
         link="#launches",
     )
 
@@ -165,12 +165,6 @@ def discarded_flag(counts: LaunchCounts) -> Flag | None:
 def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
     return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
-
-
-def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
-    names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"{names[0]}{more}"
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:
