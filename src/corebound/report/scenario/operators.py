@@ -388,7 +388,7 @@ class _RowBuilder:
             for type_ in dict.fromkeys(type_ for operators in by_column for type_ in operators)
         }
         lengths = {
-            type_: max(self._lengths([each and each.total_ns for each in operators]))
+            type_: max(self._lengths([each.total_ns if each else None for each in operators]))
             for type_, operators in types.items()
         }
         ranked = sorted(types, key=lambda type_: (-lengths[type_], type_))
