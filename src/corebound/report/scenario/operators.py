@@ -32,6 +32,11 @@ def operators_ns(profile: OperatorProfile) -> int:
     return sum(operator.total_ns for operator in profile.operators)
 
 
+def _phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
+    """The time of a phase of an iteration, if the profile has it."""
+    return profile.phases.get(name)
+
+
 def _shortest_ns(profile: OperatorProfile) -> int | None:
     """The same total with each call at its shortest, if the profile has that for all operators."""
     times_ns = [
@@ -349,10 +354,7 @@ def operator_table(
         unit=writer.unit,
         per=_by_period(columns, "in total", "an iteration", "an iteration or in total"),
         rows=writer.type_rows(),
-        phases=tuple(
-            writer.row(f"of it {name}", lambda profile, name=name: profile.phases.get(name))
-            for name in names
-        ),
+        phases=tuple(writer.row(f"of it {name}", partial(_phase_ns, name=name)) for name in names),
         sums=tuple(_total_rows(columns, writer, launches=launches)),
         traces=traces,
         commands=tuple(commands),

@@ -11,6 +11,7 @@ from corebound.analysis.recommendation import advise
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
+from corebound.present.sections import Fact
 from corebound.report.elements import Action, Head, Hero, action_of
 from corebound.report.inputs import PageContext
 from corebound.report.pages.claims import ClaimRow, claim_rows
@@ -25,7 +26,7 @@ from corebound.report.scenario.launches import (
     typical_launches,
 )
 from corebound.report.scenario.operators import Operators, operators
-from corebound.report.scenario.provenance import Fact, environment_facts
+from corebound.report.scenario.provenance import environment_facts
 from corebound.report.scenario.scaling import Scaling, scaling
 from corebound.report.scenario.serving import Serving, serving
 from corebound.report.scenario.threads import ThreadActivity, placed_cells, thread_activity
