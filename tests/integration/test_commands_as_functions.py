@@ -180,7 +180,7 @@ def test_records_are_exported(suite: Path) -> None:
 
 
 def test_results_of_other_tools_are_imported(suite: Path) -> None:
-    options = {"project": "tool", "host": "ci", "records": "imported"}
+    options: dict[str, Any] = {"project": "tool", "host": "ci", "records": "imported"}
     imported = corebound.import_results(
         "hyperfine", DATA / "results" / "hyperfine.json", commit="HEAD", **options
     )

@@ -22,8 +22,9 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.machine import discovery
 from corebound.machine.procfs import processes_below
 from corebound.machine.topology import CpuId
+from corebound.planning.host_support import HostCapabilities
 from corebound.planning.models import Placement, Slot
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.plan import plan_cells
 from corebound.runner import Job, launcher
 from corebound.scenario.matrix import expand
 from support import commands

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from corebound.launch.launch import LaunchResult
-from corebound.planning.plan import WITHOUT_PROFILER
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.traces import folder_of
+from corebound.scenario.runtimes import RUNTIMES, Framework
 from support.commands import corebound
 from support.environments import launch_once, python_of
 from support.paths import ROOT
@@ -232,10 +232,10 @@ def test_every_framework_lists_the_operators_of_a_training_step(
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    "adapter", sorted((ROOT / "src/corebound/worker/adapters").glob("[!_]*.py"))
+    "framework", [name for name, runtime in RUNTIMES.items() if runtime.server is None]
 )
-def test_an_adapter_has_a_profiler_or_a_reason(adapter: Path) -> None:
-    name = adapter.stem.replace("_", "-")
-    framework = "none" if name == "python" else name
+def test_an_adapter_has_a_profiler_or_a_reason(framework: Framework) -> None:
+    name = "python" if framework == "none" else framework.replace("-", "_")
+    adapter = ROOT / f"src/corebound/worker/adapters/{name}.py"
 
-    assert ("\ndef profile(" in adapter.read_text()) == (framework not in WITHOUT_PROFILER)
+    assert ("\ndef profile(" in adapter.read_text()) == (not RUNTIMES[framework].unprofiled)

@@ -112,7 +112,7 @@ def test_another_environment_is_refused_and_the_difference_is_named(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("nowhere",), "No run or file matches"),
+        (("nowhere",), "No run, commit or file matches"),
         (("RUN",), "2 cells with results"),
         (("RUN:size=9",), "0 cells with results"),
     ],

@@ -12,7 +12,8 @@ from typing import Any
 from corebound.launch import environments
 from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
-from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner import Job, launcher

@@ -13,7 +13,8 @@ from corebound.machine.topology import CpuId, Topology
 from corebound.planning.models import Placement, Slot
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch, ThreadEvidence
-from corebound.scenario.cell import Cell, Framework, Scalar
+from corebound.scenario.cell import Cell, Scalar
+from corebound.scenario.runtimes import Framework
 from corebound.stats.launch_summary import summarise
 from support.build import a_cell, a_host, a_launch, a_placement, a_thread, a_worker
 from support.paths import DATA

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 
 import pytest
 
+from corebound.scenario.objectives import OBJECTIVES
+from corebound.scenario.runtimes import FRAMEWORKS
 from support.paths import ROOT
 
 SOURCE = ROOT / "src" / "corebound"
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+SOURCES = {
+    str(path.relative_to(SOURCE)): path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))
+}
 QUOTED = re.findall(r"`([^`\s]+)`", TEXT)
 # `planning/placement`, `machine/doctor/checks_*.py`, `cli/commands/NAME.py`
 PATHS = sorted({name for name in QUOTED if re.fullmatch(r"(?:[\w*]+/)+(?:[\w*]+(?:\.py)?)?", name)})
@@ -57,3 +63,50 @@ def test_it_names_every_package() -> None:
     packages = {entry.name for entry in SOURCE.iterdir() if (entry / "__init__.py").exists()}
 
     assert packages <= set(PACKAGES)
+
+
+def _names(node: ast.AST) -> set[str]:
+    """What a node of code names: a variable, an attribute, an argument, an import or a text."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.name.rpartition(".")[2] for alias in node.names}
+    return {str(getattr(node, field, None)) for field in ("id", "attr", "arg", "value")}
+
+
+@pytest.mark.parametrize(
+    ("example", "most"),
+    re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|$", TEXT, flags=re.MULTILINE),
+)
+def test_what_is_declared_once_is_named_in_few_modules(example: str, most: str) -> None:
+    naming = [
+        path
+        for path, source in SOURCES.items()
+        if example in source
+        and any(example in _names(node) for node in ast.walk(ast.parse(source)))
+    ]
+
+    assert len(naming) <= int(most), naming
+
+
+@pytest.mark.parametrize(
+    ("subject", "names", "modules"),
+    [
+        # What distinguishes runtimes is in `scenario/runtimes`.
+        ("framework", {*FRAMEWORKS} - {"none"}, {"worker/workloads/served_text.py"}),
+        # The first is the default, and `rate` has a bound and traffic of its own.
+        ("objective", {*OBJECTIVES} - {"latency", "rate"}, set()),
+    ],
+)
+def test_modules_ask_declarations_instead_of_comparing_names(
+    subject: str, names: set[str], modules: set[str]
+) -> None:
+    comparing = {
+        path
+        for path, source in SOURCES.items()
+        if subject in source
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Compare) and subject in ast.unparse(node.left)
+        for constant in ast.walk(node)
+        if isinstance(constant, ast.Constant) and constant.value in names
+    }
+
+    assert comparing == modules

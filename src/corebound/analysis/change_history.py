@@ -144,11 +144,11 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _by_series(self) -> Mapping[str, tuple[Change, ...]]:
-        return _by_series(self.changes)
+        return _grouped(self.changes)
 
     @cached_property
     def _unclear_by_series(self) -> Mapping[str, tuple[Change, ...]]:
-        return _by_series(self.unclear)
+        return _grouped(self.unclear)
 
     def status(self, change: Change) -> str:
         """A change's status.
@@ -274,7 +274,7 @@ def _environments(suite: Iterable[Series]) -> dict[str, dict[str, str]]:
     return {project: long_environments(group) for project, group in by_project.items()}
 
 
-def _by_series(changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
+def _grouped(changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
     by_id: dict[str, list[Change]] = {}
     for change in changes:
         by_id.setdefault(change.series.id, []).append(change)

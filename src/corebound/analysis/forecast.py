@@ -16,25 +16,13 @@ from msgspec import Struct
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
-from corebound.scenario.cell import Framework
 from corebound.scenario.models import Launches
 from corebound.stats.interference import is_refused
 from corebound.stats.intervals import log_interval
 
 # Fewer pairs say too little about how much ratios vary.
 _LEAST_PAIRS = 3
-# What a launch takes before its first iteration on two cores, in seconds: the interpreter, imports
-# and the set-up of a small model; launches that alternate start at the same time. From a quick run
-# of the suite's scenarios.
-_START_UP_S: Mapping[Framework, float] = {
-    "none": 0.2,
-    "numpy": 0.3,
-    "pytorch": 3.0,
-    "tensorflow": 3.0,
-    "mindspore": 2.5,
-    "llama-cpp": 4.0,
-}
-_OTHER_START_UP_S = 0.5
+# What a launch of a server takes, in seconds.
 _SERVER_S = 25.0
 # A benchmark's iterations usually take about two seconds in all, because its author chose their
 # number so; the pilot of `iterations: auto` takes as long.
@@ -168,7 +156,7 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
 def _usual_launch_s(planned: PlannedCell) -> float:
     if planned.traffic is not None:
         return _SERVER_S
-    return _START_UP_S.get(planned.cell.framework, _OTHER_START_UP_S) + _ITERATING_S
+    return planned.cell.runtime.start_up_s + _ITERATING_S
 
 
 class TimeLeft:

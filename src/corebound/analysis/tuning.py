@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import Objective, RaceRule, Tuning
-from corebound.scenario.builtin_workloads import SERVERS
+from corebound.records.tuning import RaceRule, Tuning
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
 from corebound.scenario.models import Scenario
+from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison, compare_expected
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import (
@@ -93,10 +93,11 @@ def objective_summary(
 
     A server is judged by the value of its traffic, whatever its number of workers.
     """
-    if objective == "cost":
+    of = OBJECTIVES[objective]
+    if of.is_cpu_time:
         cpu_ns = summary.cpu_median_ns
         return None if cpu_ns is None else replace(summary, median_ns=cpu_ns)
-    if objective == "throughput" and cell.framework not in SERVERS:
+    if of.is_of_all_workers and cell.runtime.server is None:
         return replace(summary, median_ns=summary.median_ns / cell.workers)
     return summary
 

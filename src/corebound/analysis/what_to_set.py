@@ -13,7 +13,6 @@ from corebound.machine.topology import cpu_list
 from corebound.planning.commands import binder, intra_op
 from corebound.planning.models import Command
 from corebound.records.launch_record import Launch
-from corebound.scenario.builtin_workloads import LAUNCHERS
 from corebound.scenario.cell import Scalar
 from corebound.scenario.wording import join_words
 
@@ -88,7 +87,7 @@ class _Start(Struct, frozen=True, kw_only=True):
 def _starts(launch: Launch) -> list[_Start]:
     """How each process of a launch was started."""
     placement, cell = launch.placement, launch.cell
-    launcher = LAUNCHERS.get(cell.framework, ()) if cell.binding.mode == "launcher" else ()
+    launcher = cell.runtime.launcher if cell.binding.mode == "launcher" else ()
     return [
         _Start(
             env=_variables(command),
@@ -141,15 +140,16 @@ def _where(launch: Launch, lines: list[str]) -> str:
 
 
 def _thread_call(cell: CellResult, other: CellResult) -> str:
-    """The call that sets PyTorch's threads, where no variable does; empty if they are alike."""
-    if cell.cell.framework != "pytorch" or cell.placement is None or other.placement is None:
+    """The call that sets the threads, where no variable does; empty if they are alike."""
+    calls = cell.cell.runtime.calls
+    if not calls or cell.placement is None or other.placement is None:
         return ""
     threads = intra_op(cell.cell, cell.placement)
     if threads is not None and threads != intra_op(other.cell, other.placement):
-        return f"torch.set_num_threads({threads})"
+        return calls["intra_op"].format(threads)
     between = cell.cell.threads.inter_op
     if between is not None and between != other.cell.threads.inter_op:
-        return f"torch.set_num_interop_threads({between})"
+        return calls["inter_op"].format(between)
     return ""
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from corebound.machine.doctor.result import State
 from corebound.records.history import Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
+from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.regressions import min_values_to_detect
 from corebound.stats.intervals import is_usable, is_usable_ratio, is_usable_spread
@@ -97,25 +98,6 @@ _BINDINGS: dict[BindingMode, tuple[str, str]] = {
     "compact": ("compact", "Packing threads close together"),
     "scatter": ("scattered", "Scattering threads"),
     "launcher": ("framework's launcher", "Using the framework's launcher"),
-}
-# Axes whose values have names; `default` is the value of a cell that does not set them.
-_NAMED: dict[str, dict[str, str]] = {
-    "openmp": {
-        "gnu": "GNU's OpenMP",
-        "intel": "Intel's OpenMP",
-        "llvm": "LLVM's OpenMP",
-        "default": "its own OpenMP",
-    },
-    "blocktime": {"0": "no spinning", "infinite": "endless spinning", "default": "usual spinning"},
-    "thp": {
-        "always": "huge pages everywhere",
-        "madvise": "huge pages on request",
-        "never": "no huge pages",
-        "default": "huge pages as on the host",
-    },
-    "allocator": {"default": "usual allocator"},
-    "cpu_quota": {"default": "no CPU quota"},
-    "gpus": {"0": "on the CPU"},
 }
 _VERDICTS: dict[Verdict, VerdictWord] = {
     "faster": VerdictWord(tone="good", sign="▲", word="faster"),
@@ -222,7 +204,7 @@ def axis_value(cell: Cell, axis: str) -> str:
     value = dict(cell.axes).get(axis, "")
     if axis == "binding":
         return binding_name(cell)
-    if (name := _NAMED.get(axis, {}).get(value)) is not None:
+    if axis in SETTINGS and (name := SETTINGS[axis].words.get(value)) is not None:
         return name
     if axis in _DESCRIBED:
         return _DESCRIBED[axis](value)

@@ -21,8 +21,8 @@ from corebound.api.shown import Shown
 from corebound.planning.artefacts import ArtefactKind
 from corebound.present.tune import common_sentence, headline, load_text
 from corebound.records.jsonl import RECORDS
-from corebound.records.tuning import Objective
 from corebound.scenario.models import ProfileName
+from corebound.scenario.objectives import Objective
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.tune import (

@@ -24,6 +24,7 @@ from corebound import __version__
 from corebound.cli import crash, interrupts
 from corebound.cli.output.streams import neutralised_streams
 from corebound.errors import CRASHED, CoreboundError, InputError, user_error
+from corebound.exchange.importers import IMPORTERS, Tool
 
 
 class CommandGroup(NamedTuple):
@@ -33,6 +34,8 @@ class CommandGroup(NamedTuple):
     locations: Mapping[str, str | CommandGroup]
 
 
+# The tools whose commands `import_results` makes, by location.
+_IMPORTS: Mapping[str, Tool] = {f"import_results:{tool}": tool for tool in IMPORTERS}
 # The location of each command, by its name, in the order of the help.
 COMMANDS: Mapping[str, str | CommandGroup] = {
     "init": "init:init",
@@ -81,13 +84,7 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
         """,
         locations={
             "asv": "import_history:asv",
-            "pyperf": "import_results:pyperf",
-            "pytest-benchmark": "import_results:pytest_benchmark",
-            "hyperfine": "import_results:hyperfine",
-            "google-benchmark": "import_results:google_benchmark",
-            "criterion": "import_results:criterion",
-            "github-action-benchmark": "import_results:github_action_benchmark",
-            "bencher": "import_results:bencher",
+            **{tool: location for location, tool in _IMPORTS.items()},
             "profile": "import_profile:profile",
         },
     ),
@@ -153,7 +150,9 @@ class Group(TyperGroup):
             parent.add_typer(_group(location), name=cmd_name)
         else:
             module, _, name = location.partition(":")
-            function = getattr(_import(f"corebound.cli.commands.{module}"), name)
+            commands = _import(f"corebound.cli.commands.{module}")
+            tool = _IMPORTS.get(location)
+            function = commands.command_of(tool) if tool else getattr(commands, name)
             interrupts.raise_exceptions()
             parent.command(cmd_name, help=_help(function.__doc__))(function)
         return typer.main.get_group(parent).commands[cmd_name]
@@ -204,6 +203,8 @@ def _summary(location: str | CommandGroup) -> str:
     if isinstance(location, CommandGroup):
         return location.help.splitlines()[0]
     module, _, name = location.partition(":")
+    if location in _IMPORTS:
+        return IMPORTERS[_IMPORTS[location]].help.splitlines()[0]
     source = (Path(__file__).parent / "commands" / f"{module}.py").read_text("utf-8")
     match = re.search(rf'^def {name}\(.*?^    """(.+?)(?:"""|$)', source, re.DOTALL | re.MULTILINE)
     if match is None:

@@ -16,6 +16,7 @@ from corebound.records.launch_record import Launch, OperatorProfile, Worker
 from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import computing
 from corebound.scenario.cell import Cell
+from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import ratio
@@ -150,11 +151,11 @@ LEAST_LOSS_RATIO = 1.05
 
 # The settings that change the number of threads and nothing else.
 POOLS = ("threads", "omp", "mkl", "intra_op")
-# Axes that change how the work is run, but not the work itself.
+# Axes that change how the work is run, but not the work itself: settings, and parameters of the
+# built-in workloads.
 HOW_IT_RUNS = (
-    *("binding", "bind", "smt", "backend", "memory", *POOLS),
-    *("inter_op", "wait_policy", "dispatch_threads", "blocking", "cpu_quota"),
-    *("blocktime", "openmp", "thp", "allocator"),
+    *(name for name, setting in SETTINGS.items() if not setting.changes_work),
+    *("dispatch_threads", "blocking"),
 )
 
 

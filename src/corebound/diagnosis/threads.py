@@ -145,7 +145,7 @@ def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
 def dispatch_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """MindSpore's pipeline threads spin on CPUs that its operators need."""
     room = _room(cell)
-    if cell.cell.framework != "mindspore" or room is None:
+    if cell.cell.runtime.inter_op != "pipelines" or room is None:
         return None
     parameters = dict(cell.cell.parameters)
     requested = parameters.get("dispatch_threads", 0)
@@ -180,7 +180,7 @@ def _room(cell: CellEvidence) -> int | None:
 
 def _apart(cell: CellEvidence) -> str:
     """The binding that gives each worker its own CPUs, if there is one to recommend."""
-    if cell.cell.framework == "torchserve":
+    if (server := cell.cell.runtime.server) is not None and server.pins_workers:
         return ", or `binding: launcher`"
     return "" if any(launch.served for launch in cell.ok) else ", best with `binding: per-worker`"
 

@@ -141,7 +141,7 @@ def _cell_of(series: Series, first: Series) -> str:
 
 
 def _unit_change(first: Series, other: Series) -> Fault:
-    units = "; ".join(f"{one.unit}, {_measure(one)[1]}" for one in (first, other))
+    units = "; ".join(f"{series.unit}, {_measure(series)[1]}" for series in (first, other))
     fix = "Each is a series of its own."
     return Fault(file=first.id, line=None, what=f"its units do not convert: {units}.", fix=fix)
 
@@ -167,7 +167,7 @@ def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[s
         return False
     if any(moment.commit and moment.commit.sha in shas for moment in new.moments):
         return False
-    # A point with more circumstances also completes those before it.
+    # A point with more known of its environment also completes those before it.
     known_names = known_environment(existing.environment_keys[-1]).keys()
     return all(known_environment(key).keys() <= known_names for key in set(new.environment_keys))
 

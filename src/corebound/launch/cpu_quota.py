@@ -40,7 +40,7 @@ from corebound.machine.cgroups import (
     throttling,
 )
 from corebound.machine.sysfs import LIVE, Files, Tree
-from corebound.planning.models import QuotaSupport
+from corebound.planning.host_support import QuotaSupport
 from corebound.records.telemetry import QuotaUse
 from corebound.units import systemd_quota
 

@@ -31,7 +31,7 @@ from corebound.launch import existing_environments, find_module
 from corebound.launch.search_path import folders_upward
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
-from corebound.scenario.cell import FRAMEWORK_ALIASES
+from corebound.scenario.runtimes import ALIASES
 from corebound.scenario.wording import closest
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def requirements(name: str, suite: Path) -> Path:
     for folder in _folders(suite):
         if (file := folder / f"{name}.txt").is_file():
             return file
-    close = FRAMEWORK_ALIASES.get(name) or closest(name, names(suite))
+    close = ALIASES.get(name) or closest(name, names(suite))
     question = f"Did you mean `{close}`? Otherwise, write" if close else "Write"
     raise InputError(
         what=f"there is no environment `{name}`.",

@@ -12,8 +12,8 @@ from typing import Any
 from corebound.launch.search_path import module_folders
 from corebound.planning.models import CannotRun
 from corebound.records import atomic_write
-from corebound.scenario.cell import Framework
 from corebound.scenario.function_checks import Module
+from corebound.scenario.runtimes import RUNTIMES, Framework
 
 # The module counts as unknown if Python takes longer than this.
 _LONGEST_S = 30.0
@@ -87,27 +87,13 @@ def find(
     return Module(source=b"\n".join(filter(None, sources)), missing=missing)
 
 
-# The module of a framework, where it has another name, and the package of a module.
-_MODULES = {
-    "pytorch": "torch",
-    "llama-cpp": "xllamacpp",
-    "llama-server": "xllamacpp",
-    "scikit-learn": "sklearn",
-    "torchserve": "ts",
-}
-_PACKAGES = {"sklearn": "scikit-learn", "ts": "torchserve"}
-# Their adapters read the sizes of pools by threadpoolctl.
-_WITH_POOLS = frozenset({"numpy", "scikit-learn", "lightgbm"})
-
-
 def reason_without(framework: Framework, *, folder: Path, python: Path) -> CannotRun | None:
     """Why an interpreter cannot run cells of a framework; None if it can. As for `find`."""
-    modules = [] if framework == "none" else [_MODULES.get(framework, framework)]
-    modules += ["threadpoolctl"] if framework in _WITH_POOLS else []
-    missing = [name for name in modules if _locate(name, folder, python, is_project=False) == []]
+    of_module = RUNTIMES[framework].packages
+    missing = [name for name in of_module if _locate(name, folder, python, is_project=False) == []]
     if not missing:
         return None
-    packages = shlex.join(_PACKAGES.get(name, name) for name in missing)
+    packages = shlex.join(of_module[name] for name in missing)
     return CannotRun(
         what=f"no module named {' or '.join(missing)} in {python}.",
         fix=f"Install it: `{shlex.quote(str(python))} -m pip install {packages}`.",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,11 +21,12 @@ from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
+from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command, Placement
-from corebound.records.launch_record import HugePages, Served, Status, Worker
+from corebound.records.launch_record import Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
 from corebound.records.thread_use import timed_ns
-from corebound.scenario.cell import HugePageMode, OpenmpRuntime
+from corebound.scenario.cell import Cell
 from corebound.worker import protocol
 
 LOG_TAIL_BYTES = 8_192
@@ -82,30 +84,6 @@ def deviated(evidence: Sequence[str]) -> str:
     return f"the launch did not run as requested: {'; '.join(evidence)}."
 
 
-# The variables a worker may inherit. Any other variable of the user's shell, such as a
-# stray OMP_NUM_THREADS, would make results depend on who started the run.
-INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-
-
-def worker_environment(command: Command, *, python_path: Path, scratch: Path) -> Mapping[str, str]:
-    """A worker's complete environment: inherited variables, corebound's own, then the cell's.
-
-    Args:
-        command: The command that starts the worker; its `env` holds the cell's variables.
-        python_path: A folder that holds the package `corebound` and nothing else.
-        scratch: The folder for the worker's temporary files.
-    """
-    names = (*INHERITED, *command.inherits)
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
-    ours = {
-        "PYTHONPATH": str(python_path),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(scratch),
-    }
-    return {**inherited, **ours, **dict(command.env)}
-
-
 class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     """Everything that any kind of launch needs, fully resolved: no lookups happen later.
 
@@ -150,8 +128,7 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
             cost of sampling.
         role: This launch's role in an alternation. None: the launch does not alternate.
         other_supervisors: Process ids of the supervisors of the launches it alternates with.
-        huge_pages: The transparent huge pages that its processes may have; None: any.
-        openmp: The OpenMP runtime that its workers must have loaded; None: any.
+        cell: The cell, whose settings the workers must have; None: any.
         files: What to link in the working directory, by its path there.
         working_directory: The workers' working directory; None: a new and empty one.
     """
@@ -161,8 +138,7 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     looks: bool = True
     role: Participant | None = None
     other_supervisors: tuple[int, ...] = ()
-    huge_pages: HugePageMode | None = None
-    openmp: OpenmpRuntime | None = None
+    cell: Cell | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     working_directory: Path | None = None
 
@@ -207,8 +183,7 @@ class _Session:
         self._began_s = time.monotonic()
         self._log = spec.scratch / "log"
         self._was_paused = False
-        self._libraries: list[tuple[str, ...]] = []
-        self._huge_pages: list[HugePages | None] = []
+        self._settings: list[dict[str, Any]] = []
         self._quota: float | None = None
         self._open = ExitStack()
 
@@ -289,7 +264,7 @@ class _Session:
                         env={**env, **limit.env},
                         cwd=self._spec.working_directory or work,
                         cgroup=limit.procs,
-                        huge_pages=self._spec.huge_pages,
+                        settings=process_settings.of_process(self._spec.cell),
                         descriptors=(log.fileno(), *connection.child_ends),
                     )
                 )
@@ -309,15 +284,10 @@ class _Session:
             connection.go(spec.role.alternates if spec.role else None)
         self._until(lambda: all(connection.end is not None for connection in self._connections))
         self._monitor.stop()
-        self._read_settings()
-
-    def _read_settings(self) -> None:
-        """Read what the workers have loaded, and their huge pages if the cell sets them."""
-        for sampler in self._monitor.samplers:
-            processes = sampler.processes
-            wanted = self._spec.huge_pages is not None
-            self._libraries.append(process_settings.loaded_libraries(processes))
-            self._huge_pages.append(process_settings.huge_pages(processes) if wanted else None)
+        self._settings = [
+            process_settings.observed(spec.cell, sampler.processes)
+            for sampler in self._monitor.samplers
+        ]
 
     def _wait_for_others(self, role: Participant) -> None:
         """Pause this launch until the other launches are ready."""
@@ -448,7 +418,7 @@ class _Session:
         monitor = self._monitor
         observed = dict(enumerate(zip(monitor.samplers, monitor.threads, strict=True)))
         counters = dict(enumerate(monitor.worker_counters))
-        libraries, huge_pages = dict(enumerate(self._libraries)), dict(enumerate(self._huge_pages))
+        settings = dict(enumerate(self._settings))
         return tuple(
             replace(
                 connection.worker(
@@ -459,8 +429,7 @@ class _Session:
                     node_bytes=observed[slot][0].node_bytes if slot in observed else {},
                     counters=counters.get(slot),
                 ),
-                libraries=libraries.get(slot, ()),
-                huge_pages=huge_pages.get(slot),
+                **settings.get(slot, {}),
             )
             for slot, connection in enumerate(self._connections)
         )
@@ -483,7 +452,7 @@ class _Session:
             workers,
             affinities,
             pauses=pauses,
-            framework=request.framework,
+            framework=self._spec.cell.framework if self._spec.cell else "none",
             inter_op=request.inter_op,
             # The profiler has threads of its own, and a command its own processes.
             elapsed_ns=0
@@ -491,10 +460,7 @@ class _Session:
             else timed_ns(host, pauses),
         )
         of_settings = chain.from_iterable(
-            (
-                *verification.preload_violations(command, worker, self._spec.openmp),
-                *verification.huge_page_violations(worker, self._spec.huge_pages),
-            )
+            process_settings.violations(self._spec.cell, command, worker)
             for command, worker in zip(self._spec.commands, workers, strict=True)
         )
         return (*of_binding, *of_quota, *of_settings)

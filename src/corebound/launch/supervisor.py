@@ -8,10 +8,10 @@ all its descendants, removes the scratch directory and exits.
 
 The protocol is JSON over a sequenced-packet socket:
 
-- `{"do": "spawn", argv, env, cwd, cgroup, huge_pages}`, sent with the descriptors for log,
+- `{"do": "spawn", argv, env, cwd, cgroup, settings}`, sent with the descriptors for log,
   request and reply, is answered with `{"pid"}` or `{"error"}`. `cgroup` is the `cgroup.procs` of
   the cgroup that the worker starts in, or null. It is removed together with the launch's processes.
-  `huge_pages` is what `set_huge_pages` sets in it, or null.
+  `settings` are those of its process, by name: `thp` is what `set_huge_pages` sets in it.
 - `{"do": "end", "grace_s"}` is answered with `{"ended": [names]}`.
 - Each order has a number, `order`, which its answer repeats, because the runner may be
   interrupted before it receives an answer.
@@ -76,6 +76,10 @@ def set_huge_pages(mode: str) -> bool:
     flags = PR_THP_DISABLE_EXCEPT_ADVISED if mode == "madvise" else 0
     prctl = ctypes.CDLL(None).prctl
     return bool(prctl(PR_SET_THP_DISABLE, int(mode != "always"), flags, 0, 0) == 0)
+
+
+# What sets each setting of a process, by the setting's name.
+_SETTERS = {"thp": set_huge_pages}
 
 
 class Supervisor:
@@ -228,8 +232,8 @@ def _exec_worker(order: dict[str, Any], descriptors: list[int], failed: int) -> 
         if order["cgroup"] is not None:
             with open(order["cgroup"], "w", encoding="ascii") as procs:
                 procs.write("0")  # this process
-        if order["huge_pages"] is not None:
-            set_huge_pages(order["huge_pages"])
+        for name, value in order["settings"].items():
+            _SETTERS[name](value)
         # Move the descriptors out of the range 0 to 4, which is assigned below.
         failed, log, request, reply = (
             fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)

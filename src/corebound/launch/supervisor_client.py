@@ -17,7 +17,6 @@ import corebound
 from corebound.errors import LaunchError
 from corebound.launch import supervisor
 from corebound.machine.procfs import processes_below
-from corebound.scenario.cell import HugePageMode
 
 # How long the supervisor may take to answer. It waits only for processes that it
 # has killed, and those remain only while a device driver blocks them.
@@ -106,7 +105,7 @@ class Supervision:
         cwd: Path,
         descriptors: tuple[int, int, int],
         cgroup: Path | None = None,
-        huge_pages: HugePageMode | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> int:
         """Start a worker in a session of its own.
 
@@ -117,7 +116,7 @@ class Supervision:
             descriptors: File descriptors for its log (stdout and stderr), request and reply.
             cgroup: `cgroup.procs` of the cgroup that it starts in, which is removed by `end`;
                 None: the supervisor's.
-            huge_pages: The transparent huge pages that it may have; None: the supervisor's.
+            settings: The settings of its process, by name; None: those of the supervisor.
 
         Returns:
             Its process id.
@@ -131,7 +130,7 @@ class Supervision:
             "env": dict(env),
             "cwd": str(cwd),
             "cgroup": None if cgroup is None else str(cgroup),
-            "huge_pages": huge_pages,
+            "settings": dict(settings or {}),
         }
         answer = self._answer(order, descriptors)
         if "error" in answer:

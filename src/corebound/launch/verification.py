@@ -9,9 +9,8 @@ from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
 from corebound.records.telemetry import Pauses, QuotaUse
 from corebound.records.thread_use import contradictions
-from corebound.scenario.cell import HugePageMode, OpenmpRuntime
-from corebound.scenario.settings import ALLOCATORS, OPENMP_LIBRARIES
-from corebound.units import cpu_quota, duration, size
+from corebound.scenario.runtimes import Framework
+from corebound.units import cpu_quota, duration
 from corebound.worker import protocol
 
 Allowed = tuple[tuple[CpuId, ...], ...]
@@ -24,7 +23,7 @@ def binding_violations(
     of_commands: Sequence[Allowed],
     pauses: Pauses | None = None,
     *,
-    framework: str = "none",
+    framework: Framework = "none",
     inter_op: int | None = None,
     elapsed_ns: int = 0,
 ) -> tuple[str, ...]:
@@ -94,60 +93,6 @@ def quota_violations(
         )
     if use.periods == 0 and (ran_ns or 0) > _LEAST_PERIODS * period_ns:
         yield f"the cgroup with the CPU quota of {quota} counted no period"
-
-
-def preload_violations(
-    command: Command, worker: Worker, openmp: OpenmpRuntime | None
-) -> Iterator[str]:
-    """Every sign that a worker does not use the OpenMP runtime or the allocator that was set.
-
-    The loader only warns about a library that it does not find. A preloaded runtime takes
-    precedence over the framework's own, which may be loaded too.
-
-    Args:
-        command: The command that started it.
-        worker: What was observed.
-        openmp: The runtime that the cell sets; None if it sets none.
-    """
-    preloaded = dict(command.env).get("LD_PRELOAD", "").split(":")
-    for library in ALLOCATORS.values():
-        if library in preloaded and not _has(worker, library):
-            yield f"{library} was to be preloaded, but the worker has not loaded it"
-    if openmp is None:
-        return
-    if not _has(worker, OPENMP_LIBRARIES[openmp]):
-        loaded = ", ".join(name for name in worker.libraries if name.startswith(_OPENMP)) or "none"
-        yield f"the OpenMP runtime `{openmp}` was set, but the worker has loaded {loaded}"
-    if openmp == "gnu" and (others := [name for name in worker.libraries if name.startswith(_KMP)]):
-        yield f"the OpenMP runtime `gnu` was set, but the worker has also loaded {others[0]}"
-
-
-_OPENMP = tuple(OPENMP_LIBRARIES.values())
-_KMP = tuple(library for runtime, library in OPENMP_LIBRARIES.items() if runtime != "gnu")
-
-
-def _has(worker: Worker, library: str) -> bool:
-    return any(name.startswith(library) for name in worker.libraries)
-
-
-def huge_page_violations(worker: Worker, wanted: HugePageMode | None) -> Iterator[str]:
-    """Every sign that a worker's huge pages are not those that were set; none if none were set."""
-    pages = worker.huge_pages
-    if wanted is None or pages is None:
-        return
-    if wanted == "never":
-        if pages.disabled is False:
-            yield "`thp: never` was set, but the kernel allows the worker huge pages"
-        if pages.size_bytes:
-            yield f"`thp: never` was set, but the worker has {size(pages.size_bytes)} of huge pages"
-        return
-    if pages.disabled:
-        yield f"`thp: {wanted}` was set, but huge pages are disabled for the worker"
-    if wanted == "madvise" and pages.unadvised_bytes:
-        yield (
-            f"`thp: madvise` was set, but the worker has {size(pages.unadvised_bytes)} of huge"
-            " pages that it did not ask for"
-        )
 
 
 def _not_paused(pauses: Pauses) -> Iterator[str]:

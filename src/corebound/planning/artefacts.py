@@ -18,10 +18,11 @@ from msgspec.structs import replace
 
 from corebound.errors import encodable
 from corebound.machine.topology import cpu_list
-from corebound.planning.commands import CONFIGURATION, binder, intra_op, torchserve_workers
+from corebound.planning.commands import binder, intra_op
 from corebound.planning.models import Command, Placement, Slot
-from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
-from corebound.scenario.cell import Cell, Framework, MemoryPolicy
+from corebound.planning.servers import CONFIGURATION, torchserve_workers
+from corebound.scenario.cell import Cell, MemoryPolicy
+from corebound.scenario.runtimes import Framework
 from corebound.text import one_line
 from corebound.units import cpu_quota, systemd_quota
 
@@ -110,7 +111,7 @@ class _Launched(Struct, frozen=True, kw_only=True):
     @property
     def processes(self) -> tuple[tuple[Command, Slot], ...]:
         """Each command with its CPUs; a server has one command, whose workers share its CPUs."""
-        is_server = self.cell.framework in SERVERS
+        is_server = self.cell.runtime.server is not None
         return tuple(zip(self.commands, self.placement.slots, strict=not is_server))
 
     @property
@@ -168,7 +169,7 @@ def _sets_nothing(kind: ArtefactKind, launched: _Launched) -> bool:
         "env": has_variables,
         "onnxruntime": threads or dict(cell.parameters).get("mode", "usual") != "usual",
         "llama.cpp": threads or launched.is_bound,
-        "python": of_process or (threads and cell.framework == "pytorch"),
+        "python": of_process or (threads and cell.runtime.calls),
         **dict.fromkeys(("shell", "systemd", "docker"), is_started_so),
     }
     return not sets.get(kind, True)
@@ -229,7 +230,7 @@ def _shell(launched: _Launched) -> Iterator[Artefact]:
         variables = [] if alone else ["env", *(f"{name}={value}" for name, value in command.env)]
         words = [*variables, *bound]
         if launched.cell.binding.mode == "launcher":
-            words += [command.argv[len(bound)], *LAUNCHERS.get(launched.cell.framework, ())]
+            words += [command.argv[len(bound)], *launched.cell.runtime.launcher]
         starts.append(f'{shlex.join(words)} "$@"'.lstrip())
     if alone:
         lines.append(f"exec {starts[0]}")
@@ -289,8 +290,9 @@ def _python(launched: _Launched) -> Iterator[Artefact]:
         cpus = pformat([set(slot.cpus) for slot in slots], width=60)
         lines.append(f"os.sched_setaffinity(0, {cpus}[WORKER])")
     threads = intra_op(launched.cell, launched.placement)
-    if launched.cell.framework == "pytorch" and threads is not None:
-        lines += ["", "import torch", "", f"torch.set_num_threads({threads})"]
+    call = launched.cell.runtime.calls.get("intra_op")
+    if call is not None and threads is not None:
+        lines += ["", f"import {call.partition('.')[0]}", "", call.format(threads)]
     yield Artefact(
         kind="python",
         title="Python",

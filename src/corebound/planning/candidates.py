@@ -10,15 +10,12 @@ from msgspec import Struct
 from corebound.errors import InputError
 from corebound.machine.topology import Topology
 from corebound.planning.cpu_selection import cores_of
-from corebound.scenario.builtin_workloads import (
-    LAUNCHERS,
-    PINNING_SERVERS,
-    SERVERS,
-    SHAPES_BY_PARAMETER,
-)
-from corebound.scenario.cell import Cell, Framework
+from corebound.scenario.builtin_workloads import SHAPES_BY_PARAMETER
+from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
 from corebound.scenario.models import ProfileName, Scenario, measure_for
+from corebound.scenario.objectives import OBJECTIVES, Objective
+from corebound.scenario.runtimes import RUNTIMES, Framework, Runtime
 from corebound.scenario.settings import SETTINGS, ExplicitCpus, WaitPolicy
 
 # The values of settings by name, as a scenario file would have them.
@@ -29,11 +26,6 @@ DEFAULTS: Choice = {"binding": "none", "threads": "default", "wait_policy": None
 
 # Nothing binds, and what this changes most: SMT, the number of cores, and how far they are apart.
 _BINDINGS = ("none", "physical-cores", "logical-cpus", "node", "socket", "cache")
-# Frameworks whose threads wait as OMP_WAIT_POLICY says. NumPy's do if its BLAS is built so: its
-# wheels have OpenBLAS with threads of its own, conda's have MKL.
-_OPENMP: frozenset[Framework] = frozenset(
-    {"pytorch", "mindspore", "scikit-learn", "xgboost", "lightgbm", "llama-cpp"}
-)
 # The threading layers of a BLAS that are OpenMP, as threadpoolctl names them.
 _OPENMP_LAYERS = frozenset({"openmp", "intel", "gnu", "pgi"})
 # The parameters that a search for a rate sets itself.
@@ -64,9 +56,10 @@ def choices(
         blas_layers: The threading layers of the BLAS that NumPy uses.
     """
     cores = len(cores_of(topology.allowed))
+    runtime = RUNTIMES[framework]
     default = {**DEFAULTS, "workers": workers}
     found: list[Choice] = [default]
-    if framework in {*LAUNCHERS, *PINNING_SERVERS}:
+    if runtime.has_launcher:
         found.append({**default, "binding": "launcher"})
     counts = _thread_counts(cores)
     found += [
@@ -76,8 +69,9 @@ def choices(
     ]
     found.append({**default, "binding": "one-cpu", "threads": 1})
     if vary_workers:
-        found += _several_workers(default, cores, framework)
-    if framework in _OPENMP or not _OPENMP_LAYERS.isdisjoint(blas_layers):
+        found += _several_workers(default, cores, runtime)
+    waits = runtime.wait_policy
+    if waits == "openmp" or (waits and not _OPENMP_LAYERS.isdisjoint(blas_layers)):
         found += [
             {**choice, "wait_policy": policy}
             for policy in get_args(WaitPolicy)
@@ -97,9 +91,9 @@ def _thread_counts(cores: int) -> list[int]:
     return counts
 
 
-def _several_workers(default: Choice, cores: int, framework: Framework) -> Iterable[Choice]:
+def _several_workers(default: Choice, cores: int, runtime: Runtime) -> Iterable[Choice]:
     """Divide the cores among 2, 4, 8 … workers, each on its own cores where that can be set."""
-    binding = "none" if framework in SERVERS else "per-worker"
+    binding = "none" if runtime.server is not None else "per-worker"
     workers = 2
     while workers <= cores:
         yield {
@@ -173,7 +167,7 @@ def search_space(
     cells: Sequence[Cell],
     topology: Topology,
     *,
-    objective: str,
+    objective: Objective,
     bound_ms: float | None,
     vary: Collection[str],
     profile: ProfileName | None,
@@ -222,9 +216,9 @@ def search_space(
     planned = choices(
         topology,
         baseline.framework,
-        vary_workers=objective in {"throughput", "rate"},
+        vary_workers=OBJECTIVES[objective].varies_workers,
         workers=baseline.workers,
-        blas_layers=blas_layers if baseline.framework == "numpy" else (),
+        blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
     )
     in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
     full = [{**base, **one} for one in in_keys]
@@ -298,7 +292,7 @@ def _require_servers(cells: Sequence[Cell]) -> None:
     Raises:
         InputError: A cell is no server.
     """
-    if any(cell.framework not in SERVERS for cell in cells):
+    if any(cell.runtime.server is None for cell in cells):
         raise InputError(
             what="only a server has a rate of requests.",
             where="--objective rate",

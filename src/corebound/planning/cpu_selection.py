@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology, cpu_list
 from corebound.planning.models import CannotRun
-from corebound.scenario.builtin_workloads import PINNING_SERVERS
 from corebound.scenario.cell import Binding, BindingMode, Cell
 
 
@@ -203,7 +202,8 @@ _NO_ALLOWED_CPU = CannotRun(
 
 def server_binds_workers(cell: Cell) -> bool:
     """Whether the server binds each of its workers itself."""
-    return cell.binding.mode == "launcher" and cell.framework in PINNING_SERVERS
+    server = cell.runtime.server
+    return cell.binding.mode == "launcher" and server is not None and server.pins_workers
 
 
 def _server_workers(cell: Cell, host: Topology) -> WorkerCpus | CannotRun:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from corebound.machine.topology import Topology
 from corebound.planning.commands import without_cpu_binding
 from corebound.planning.plan import PlannedCell
+from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import baselines_of
 from corebound.scenario.models import Scenario
 from corebound.worker.protocol import fields
@@ -48,6 +49,16 @@ def mark_duplicates(
     )
 
 
+# The fields of a cell that distinguish its launches, but those that its placement and commands
+# show, those that only name it, and its parameters, whose order does not matter.
+_SETTINGS = [
+    name
+    for name in Cell.__struct_fields__
+    if name not in {"binding", "threads", "env", "parameters"}
+    and name not in {"scenario", "axes", "where", "hidden_axes"}
+]
+
+
 def _launch_of(planned: PlannedCell, host: Topology) -> bytes | None:
     """Everything that distinguishes the cell's launches on a host; None if it has none."""
     placement, cell = planned.placement, planned.cell
@@ -66,14 +77,7 @@ def _launch_of(planned: PlannedCell, host: Topology) -> bytes | None:
         ],
         [fields(request) for request in planned.requests],
         planned.traffic,
-        cell.framework,
-        cell.environment,
-        cell.commit,
-        cell.workers,
-        cell.gpus,
-        cell.cpu_quota,
-        cell.thp,
-        cell.openmp,
+        [getattr(cell, name) for name in _SETTINGS],
         dict(cell.parameters),
     )
     # Equal Python values may differ in type: 1, 1.0 and True.

@@ -8,9 +8,7 @@ from msgspec import Struct
 
 from corebound.bounded_numbers import Count
 from corebound.machine.topology import CpuId, NodeId
-from corebound.scenario.cell import BackendUsed, BindMoment, HugePageMode, MemoryPolicy
-
-QuotaTool = Literal["cgroup", "systemd-run"]
+from corebound.scenario.cell import BackendUsed, BindMoment, MemoryPolicy
 
 
 class Slot(Struct, frozen=True, kw_only=True):
@@ -63,31 +61,6 @@ class Command(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     inherits: tuple[str, ...] = ()
-
-
-class QuotaSupport(Struct, frozen=True, kw_only=True):
-    """How a CPU quota can be set on a host.
-
-    Attributes:
-        tool: `cgroup`: by making a cgroup; `systemd-run`: by a scope of systemd; None: not.
-        reason: Why neither works, in words, and how to fix it, in a sentence.
-    """
-
-    tool: QuotaTool | None = "cgroup"
-    reason: str = ""
-    fix: str = ""
-
-
-class HugePageSupport(Struct, frozen=True, kw_only=True):
-    """How transparent huge pages can be set for a process on a host.
-
-    Attributes:
-        host: The host's own mode, which a process cannot exceed; None: it has no huge pages.
-        can_require_advice: Whether a process can be restricted to advised regions.
-    """
-
-    host: HugePageMode | None = "always"
-    can_require_advice: bool = True
 
 
 class CannotRun(Struct, frozen=True, kw_only=True):

@@ -16,13 +16,8 @@ from corebound.planning.cpu_selection import (
     server_binds_workers,
 )
 from corebound.planning.models import CannotRun, Placement, Slot
-from corebound.scenario.builtin_workloads import (
-    LAUNCHERS,
-    PINNING_SERVERS,
-    SERVERS,
-    SINGLE_PROCESS_SERVERS,
-)
 from corebound.scenario.cell import BackendUsed, Binding, Cell
+from corebound.scenario.runtimes import RUNTIMES, Server, with_launcher
 
 TOOLS = frozenset({"taskset", "numactl"})
 
@@ -63,9 +58,10 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     Returns:
         The placement, or why there is none and how to fix it.
     """
-    if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING_SERVERS}:
+    runtime = cell.runtime
+    if cell.binding.mode == "launcher" and not runtime.has_launcher:
         return _NO_LAUNCHER
-    if cell.framework in SERVERS and (conflict := _server_conflict(cell)) is not None:
+    if runtime.server and (conflict := _server_conflict(cell, runtime.server)) is not None:
         return conflict
     worker_cpus = select_cpus(cell, host)
     if isinstance(worker_cpus, CannotRun):
@@ -105,10 +101,15 @@ def _notes(worker_cpus: WorkerCpus, host: Topology) -> Iterator[str]:
         yield f"It mixes {mixed} cores; `core_kind` selects one kind."
 
 
-def _server_conflict(cell: Cell) -> CannotRun | None:
+_PINNING_SERVERS = [
+    name for name, one in RUNTIMES.items() if one.server is not None and one.server.pins_workers
+]
+
+
+def _server_conflict(cell: Cell, server: Server) -> CannotRun | None:
     """Why a cell is not possible with a server, which starts its workers itself."""
     binding = cell.binding
-    if cell.workers > 1 and cell.framework in SINGLE_PROCESS_SERVERS:
+    if cell.workers > 1 and server.is_single_process:
         return CannotRun(
             what=f"{cell.framework} is one process, not `workers: {cell.workers}`.",
             fix="Write `workers: 1`; the parameter `slots` says how many texts it writes at once.",
@@ -116,7 +117,7 @@ def _server_conflict(cell: Cell) -> CannotRun | None:
     if binding.mode == "per-worker":
         return CannotRun(
             what="`binding: per-worker` cannot reach the workers that a server starts itself.",
-            fix=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING_SERVERS))}.",
+            fix=f"Write `binding: launcher`, with {' or '.join(_PINNING_SERVERS)}.",
         )
     if binding.moment == "after-start":
         return CannotRun(
@@ -272,7 +273,7 @@ def _named_nodes(binding: Binding, usable: list[NodeId]) -> tuple[NodeId, ...] |
 
 _NO_LAUNCHER = CannotRun(
     what="`binding: launcher` needs a launcher, and the cell's framework has none.",
-    fix=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING_SERVERS}))}.",
+    fix=f"Use it with {' or '.join(with_launcher())}.",
 )
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
-from corebound.planning.commands import command, inter_op, intra_op, traffic_of
-from corebound.planning.models import CannotRun, Command, HugePageSupport, Placement, QuotaSupport
+from corebound.planning.commands import command, inter_op, intra_op
+from corebound.planning.host_support import HostCapabilities, cannot_run
+from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
-from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
-from corebound.scenario.cell import Cell, Framework, is_project
+from corebound.planning.servers import traffic_of
+from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
 from corebound.scenario.matrix import axis_text
 from corebound.scenario.models import (
@@ -27,20 +29,7 @@ from corebound.scenario.models import (
     measure_for,
 )
 from corebound.scenario.traffic import Traffic
-from corebound.units import cpu_quota
 from corebound.worker import protocol
-
-# Why an adapter has no `profile`; frameworks that are not listed have one.
-WITHOUT_PROFILER: Mapping[Framework, str] = {
-    "none": "plain Python has no operators to profile.",
-    "numpy": "NumPy has no profiler of its own.",
-    "scikit-learn": "scikit-learn has no profiler of its own.",
-    "xgboost": "XGBoost has no profiler of its own.",
-    "lightgbm": "LightGBM has no profiler of its own.",
-    **dict.fromkeys(
-        SERVERS, "a server starts its own workers; profile the model without the server."
-    ),
-}
 
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
@@ -48,8 +37,8 @@ def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
     fix = "Its results are valid; only the time per operator is missing."
     if isinstance(scenario.workload, CommandWorkload):
         return CannotRun(what="a command is timed as a whole.", fix=fix)
-    reason = WITHOUT_PROFILER.get(cell.framework)
-    return None if reason is None else CannotRun(what=reason, fix=fix)
+    reason = cell.runtime.unprofiled
+    return CannotRun(what=reason, fix=fix) if reason else None
 
 
 class PlannedCell(Struct, frozen=True, kw_only=True):
@@ -76,39 +65,6 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] = {}
     working_directory: str | None = None
     duplicate_of: Cell | None = None
-
-
-class HostCapabilities(Struct, frozen=True, kw_only=True):
-    """The host's topology, tools, environments and GPUs.
-
-    Attributes:
-        topology: The machine, and which parts of it we may use.
-        tools: Which of `taskset`, `numactl`, `java` and `g++` are installed.
-        pythons: For each environment the path of its interpreter, or None if the
-            environment has not been made.
-        gpus: The GPUs that may be used, by CUDA's numbers or names.
-        build_failures: Why an environment has no interpreter, if making it failed.
-        quota: How a CPU quota can be set.
-        instructions: The processor's instruction sets, by the kernel's names; empty if unknown.
-        huge_pages: How transparent huge pages can be set.
-        openmp: For each environment, what to preload for an OpenMP runtime.
-        without_framework: The environments that lack a framework of their cells, and why.
-    """
-
-    topology: Topology
-    tools: frozenset[str]
-    pythons: Mapping[str, str | None]
-    gpus: tuple[str, ...] = ()
-    build_failures: Mapping[str, CannotRun] = field(default_factory=dict)
-    quota: QuotaSupport = QuotaSupport()
-    instructions: frozenset[str] = frozenset()
-    huge_pages: HugePageSupport = HugePageSupport()
-    openmp: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    without_framework: Mapping[tuple[str, Framework], CannotRun] = field(default_factory=dict)
-
-    def openmp_of(self, cell: Cell) -> str | None:
-        """What to preload for a cell's OpenMP runtime; None if nothing is needed or known."""
-        return self.openmp.get(cell.environment, {}).get(cell.openmp or "")
 
 
 def plan_cells(
@@ -159,23 +115,12 @@ def _plan_cell(
 ) -> PlannedCell:
     placement = place(cell, host.topology, host.tools)
     python = host.pythons[cell.environment]
-    unfit = (
-        placement
-        if isinstance(placement, CannotRun)
-        else _impossible_quota(cell, host)
-        or _too_few_gpus(cell, len(host.gpus))
-        or _missing_java(cell, host)
-        or _missing_compiler(cell, host)
-        or _missing_instructions(scenario, cell, host)
-        or _missing_environment(cell, host)
-        or _impossible_huge_pages(cell, host.huge_pages)
-        or _missing_openmp(cell, host)
-    )
+    unfit = placement if isinstance(placement, CannotRun) else cannot_run(scenario, cell, host)
     if unfit is not None or isinstance(placement, CannotRun) or python is None:
         return PlannedCell(
             cell=cell, measure=measure, placement=None, commands=(), requests=(), unfit=unfit
         )
-    if cell.framework in SERVERS and isinstance(scenario.workload, str):
+    if cell.runtime.server is not None and isinstance(scenario.workload, str):
         target = _target(scenario.workload, cell)
         return PlannedCell(
             cell=cell,
@@ -229,167 +174,12 @@ def _plan_cell(
 def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | None:
     """How many threads a framework has by default in each worker; None if that is not certain.
 
-    NumPy and PyTorch have one for each CPU that they may use. With SMT siblings, PyTorch has
-    fewer.
+    With SMT siblings, PyTorch has fewer than one for each CPU that it may use.
     """
     (cpus, *others) = {len(slot.cpus) for slot in placement.slots}
-    if cell.framework not in {"numpy", "pytorch"} or placement.omp or others or host.has_smt:
+    if not cell.runtime.is_one_per_cpu or placement.omp or others or host.has_smt:
         return None
     return cpus
-
-
-def _impossible_quota(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    """Why a cell's CPU quota cannot be set on a host; None if it can, or if it has none."""
-    quota, limit, support = cell.cpu_quota, host.topology.cpu_quota, host.quota
-    if quota is None:
-        return None
-    if (cpus := len(host.topology.allowed)) < quota:
-        return CannotRun(
-            what=f"`cpu_quota: {quota:g}` limits nothing on the {cpu_quota(cpus)} that corebound"
-            " may use here.",
-            fix="Write a smaller quota, or measure this cell on a host with more CPUs.",
-        )
-    if limit is not None and limit < quota:
-        return CannotRun(
-            what=f"`cpu_quota: {quota:g}` is more than this host allows: {cpu_quota(limit)}.",
-            fix="Write a smaller quota, or raise the limit of the cgroup that `corebound doctor`"
-            " lists.",
-        )
-    if support.tool is None:
-        return CannotRun(
-            what=f"`cpu_quota: {quota:g}` cannot be set on this host: {support.reason}.",
-            fix=support.fix,
-        )
-    if support.tool == "systemd-run" and (cell.workers > 1 or cell.framework in SERVERS):
-        return CannotRun(
-            what=f"`cpu_quota: {quota:g}` of several processes needs a cgroup of its own, which"
-            " `systemd-run` cannot make.",
-            fix="Run corebound as root, or write `workers: 1`.",
-        )
-    return None
-
-
-def _impossible_huge_pages(cell: Cell, support: HugePageSupport) -> CannotRun | None:
-    """Why a cell's mode of huge pages cannot be had on a host; None if it can.
-
-    A process can only do without huge pages that the host allows.
-    """
-    wanted, host = cell.thp, support.host
-    if wanted is None:
-        return None
-    if cell.framework in SERVERS:
-        return CannotRun(
-            what=f"`thp: {wanted}` is for workers that corebound starts, not for a server's.",
-            fix="Remove `thp`.",
-        )
-    if wanted in {"never", host}:
-        return None
-    if wanted == "madvise" and host == "always":
-        return (
-            None
-            if support.can_require_advice
-            else CannotRun(
-                what="`thp: madvise` needs Linux 6.18 on a host whose own mode is `always`.",
-                fix="Write madvise to /sys/kernel/mm/transparent_hugepage/enabled, as root.",
-            )
-        )
-    return CannotRun(
-        what=f"`thp: {wanted}` is more than this host allows: {host or 'no huge pages'}.",
-        fix=f"Write {wanted} to /sys/kernel/mm/transparent_hugepage/enabled, as root.",
-    )
-
-
-def _missing_openmp(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    """Why a cell's OpenMP runtime cannot be used; None if it can, or if it is the usual one."""
-    if cell.openmp is None:
-        return None
-    if cell.framework in SERVERS:
-        return CannotRun(
-            what=f"`openmp: {cell.openmp}` is for workers that corebound starts, not for a"
-            " server's.",
-            fix="Remove `openmp`.",
-        )
-    if cell.openmp == "gnu" or host.openmp_of(cell) is not None:
-        return None
-    if cell.openmp == "llvm":
-        return CannotRun(
-            what="this host has no OpenMP runtime of LLVM.",
-            fix="Install libomp, on Debian the package libomp5-14 or a newer one.",
-        )
-    return CannotRun(
-        what=f"environment {cell.environment} has no OpenMP runtime of Intel.",
-        fix="Add intel-openmp==VERSION to its requirements file, and make it again.",
-    )
-
-
-def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
-    if cell.gpus <= gpus:
-        return None
-    available = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
-    return CannotRun(
-        what=f"`gpus: {cell.gpus}` does not fit this host, which {available}.",
-        fix="Measure this cell on a host with enough GPUs (/dev/nvidia0 and so on)"
-        " that CUDA_VISIBLE_DEVICES does not hide.",
-    )
-
-
-def _missing_java(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    if cell.framework != "torchserve" or "java" in host.tools:
-        return None
-    return CannotRun(
-        what="TorchServe needs Java, which this host does not have.",
-        fix="Install it: `apt-get install default-jre-headless`.",
-    )
-
-
-# The C++ compiler that torch.compile starts.
-COMPILER = "g++"
-
-
-def _missing_compiler(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    mode = dict(cell.parameters).get("mode")
-    if cell.framework != "pytorch" or mode != "compiled" or COMPILER in host.tools:
-        return None
-    return CannotRun(
-        what="`mode: compiled` needs a C++ compiler, which this host does not have.",
-        fix="Install it: `apt-get install g++`.",
-    )
-
-
-# The instruction sets that compute with a type, by the names of Linux; elsewhere it is emulated
-# or converted, so a comparison would show only that.
-_INSTRUCTIONS_OF: Mapping[str, frozenset[str]] = {
-    "bfloat16": frozenset({"avx512_bf16", "amx_bf16", "bf16"}),
-    "int8": frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}),
-}
-
-
-def _missing_instructions(
-    scenario: Scenario, cell: Cell, host: HostCapabilities
-) -> CannotRun | None:
-    dtype = str(dict(cell.parameters).get("dtype"))
-    sets = _INSTRUCTIONS_OF.get(dtype)
-    if sets is None or scenario.workload not in BUILT_IN or not host.instructions:
-        return None
-    # llama.cpp quantizes to read less memory, which any processor gains from.
-    if cell.framework == "llama-cpp":
-        return None
-    if sets & host.instructions:
-        return None
-    return CannotRun(
-        what=f"`dtype: {dtype}` has no instructions on this processor.",
-        fix=f"Measure this cell on a host with one of {', '.join(sorted(sets))} in /proc/cpuinfo.",
-    )
-
-
-def _missing_environment(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    if host.pythons[cell.environment] is not None:
-        return host.without_framework.get((cell.environment, cell.framework))
-    return host.build_failures.get(cell.environment) or CannotRun(
-        what=f"environment `{cell.environment}` has not been made.",
-        fix=f"Make it with `corebound environment make {cell.environment}`.",
-        cause="environment",
-    )
 
 
 # The first launches of a scenario that leaves the number of iterations open have at most so many,

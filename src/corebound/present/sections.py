@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from corebound.analysis.wording import change_text, count, time_text
+from corebound.analysis.wording import and_more, change_text, count, time_text
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 
@@ -39,18 +39,57 @@ class Facts(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """A name with the roles that it has, and the address of its page; empty without one."""
+    """A name, with what a reader may want to know of it.
+
+    Attributes:
+        name: The name.
+        tags: The roles that it has.
+        note: What it is, below the name.
+        link: The address of its page; empty without one.
+        anchor: The id by which others on a page link its row.
+    """
 
     kind: ClassVar = "named"
 
     name: str
     tags: tuple[str, ...] = ()
+    note: str = ""
     link: str = ""
+    anchor: str = ""
 
     @property
     def text(self) -> str:
-        """The name, with its roles in brackets."""
-        return f"{self.name} ({', '.join(self.tags)})" if self.tags else self.name
+        """The name, with its roles and its note in brackets."""
+        more = ", ".join(filter(None, (*self.tags, self.note)))
+        return f"{self.name} ({more})" if more else self.name
+
+
+class Item(Struct, frozen=True):
+    """One of several values in a cell, with its name and what it differs from."""
+
+    name: str
+    value: str = ""
+    aside: str = ""
+
+    @property
+    def text(self) -> str:
+        """In one line: `kernel Linux 6.1.0 (others Linux 6.8.0)`."""
+        return " ".join(filter(None, (self.name, self.value, self.aside and f"({self.aside})")))
+
+
+class Items(Struct, frozen=True):
+    """Several values in a cell; more than `most` are counted."""
+
+    kind: ClassVar = "items"
+
+    items: tuple[Item, ...]
+    most: int
+
+    @property
+    def text(self) -> str:
+        """The first of them, and the number of the others."""
+        shown = "; ".join(item.text for item in self.items[: self.most])
+        return f"{shown} {and_more(len(self.items) - self.most)}".rstrip()
 
 
 class Duration(Struct, frozen=True):
@@ -109,7 +148,7 @@ class Lane(Struct, frozen=True, kw_only=True):
         return f"{count(self.blocks, 'block')}{left}{confirmed}"
 
 
-Value = str | Named | Duration | Change | Lane
+Value = str | Named | Items | Duration | Change | Lane
 
 
 def text_of(value: Value) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corebound.analysis.commands import CommandLine, original_command
@@ -35,26 +35,13 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.records.tuning import Objective, Tuning
+from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
+from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
 from corebound.units import duration, percent
 
 DEFAULT = "the default"
-# What one configuration is compared with another, if it is better, or worse.
-_BETTER: Mapping[Objective, tuple[str, str]] = {
-    "latency": ("faster", "slower"),
-    "throughput": ("more throughput", "less throughput"),
-    "rate": ("more requests per second", "fewer requests per second"),
-    "cost": ("less CPU time", "more CPU time"),
-}
-# What a value of each objective is.
-VALUES: Mapping[Objective, str] = {
-    "latency": "time of an iteration",
-    "throughput": "time per iteration of all workers",
-    "rate": "time between requests at the highest rate within the bound",
-    "cost": "CPU time of an iteration",
-}
 
 
 def tune_sections(
@@ -150,7 +137,7 @@ def race_table(result: TuneResult) -> Table:
             Column("outcome"),
             Column("interval plot", "effects"),
             Column("compared with the default"),
-            Column(VALUES[objective], "number"),
+            Column(OBJECTIVES[objective].value, "number"),
             Column("CPU time", "number", page_only=True),
         ),
         rows=tuple(rows),
@@ -158,7 +145,7 @@ def race_table(result: TuneResult) -> Table:
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
-    return Change(comparison, _BETTER[result.tuning.objective], result.tuning.rule.margin)
+    return Change(comparison, OBJECTIVES[result.tuning.objective].words, result.tuning.rule.margin)
 
 
 def _roles(result: TuneResult, key: str) -> tuple[str, ...]:
@@ -184,7 +171,7 @@ def fresh_table(result: TuneResult) -> Table:
         title="Fresh launches",
         columns=(
             Column("configuration", "long"),
-            Column(VALUES[result.tuning.objective], "number"),
+            Column(OBJECTIVES[result.tuning.objective].value, "number"),
             Column("the winner compared with it"),
         ),
         rows=tuple(
@@ -281,7 +268,7 @@ def names(result: TuneResult) -> dict[str, str]:
 
 def times(comparison: Comparison | None, objective: Objective) -> str:
     """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
-    return change_text(comparison, _BETTER[objective])
+    return change_text(comparison, OBJECTIVES[objective].words)
 
 
 def headline(result: TuneResult, *, bounds: bool = True) -> str:

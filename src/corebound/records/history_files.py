@@ -229,9 +229,9 @@ class _Tables:
         self.missing = _Table[str]()
         self._commits = _Table[Commit]()
         self._moments = _ObjectTable[Moment, tuple[str, str | None, int]](
-            lambda one: (one.at, one.run, self._commits.index(one.commit))
+            lambda moment: (moment.at, moment.run, self._commits.index(moment.commit))
         )
-        self._keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda one: one)
+        self._keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda key: key)
         self.moment_columns = _ObjectTable[tuple[Moment, ...], bytes](
             lambda column: _pack("i", self._moments.all(column))
         )

@@ -119,7 +119,9 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None if it has none."""
-        return next((one for one in self.scenarios if one.document.get("name") == scenario), None)
+        return next(
+            (source for source in self.scenarios if source.document.get("name") == scenario), None
+        )
 
     def measured_key(self, cell: Cell) -> str:
         """The key of the cell that was measured for a cell: its own, unless it is a duplicate."""
@@ -172,8 +174,10 @@ class Run(Struct, frozen=True, kw_only=True):
     def snapshot_in(self, environments: Iterable[str]) -> Commit | None:
         """The modified working tree built for one of these environments; None if there is none."""
         held = (lock.commit for name in environments if (lock := self.lock_of(name)) is not None)
-        return next((one for one in held if one is not None and one.tree is not None), None)
+        return next(
+            (commit for commit in held if commit is not None and commit.tree is not None), None
+        )
 
     def lock_of(self, environment: str) -> EnvironmentLock | None:
         """The contents of the environment of this name; None if unknown."""
-        return next((one for one in self.environments if one.name == environment), None)
+        return next((lock for lock in self.environments if lock.name == environment), None)

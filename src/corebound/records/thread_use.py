@@ -12,6 +12,7 @@ from typing import Literal
 from corebound.planning.commands import inter_op
 from corebound.records.launch_record import Launch, ThreadEvidence, Worker
 from corebound.records.telemetry import HostOverTime, Pauses
+from corebound.scenario.runtimes import RUNTIMES, Framework
 
 # A thread counts as computing if it has at least this share of the CPU time of its process's
 # busiest thread. The threads of a pool use about the same time; those of a profiler or a
@@ -72,7 +73,7 @@ def busy_threads(worker: Worker, elapsed_ns: int) -> dict[int, float]:
     }
 
 
-def limit(framework: str, requested: int, inter_op: int | None) -> float | None:
+def limit(framework: Framework, requested: int, inter_op: int | None) -> float | None:
     """The number of busy threads above which a process had more threads than it was asked for.
 
     None if the requested number does not limit all threads that the framework computes with:
@@ -83,18 +84,16 @@ def limit(framework: str, requested: int, inter_op: int | None) -> float | None:
         requested: The number of intra-op threads.
         inter_op: The number of inter-op threads; None: the default.
     """
-    if framework == "mindspore" or (framework == "tensorflow" and inter_op is None):
+    pools = RUNTIMES[framework].inter_op
+    if pools == "pipelines" or (pools == "shared" and inter_op is None):
         return None
-    if framework == "tensorflow":
-        # They share one intra-op pool; those of PyTorch have one each.
-        allowed = requested + (inter_op or 1) - 1
-    else:
-        allowed = requested * (inter_op or 1)
+    pooled = inter_op or 1
+    allowed = requested + pooled - 1 if pools == "shared" else requested * pooled
     return allowed + max(_SPARE_THREADS, _SPARE_SHARE * allowed)
 
 
 def contradictions(
-    worker: Worker, elapsed_ns: int, *, framework: str, inter_op: int | None
+    worker: Worker, elapsed_ns: int, *, framework: Framework, inter_op: int | None
 ) -> Iterator[str]:
     """Every sign that a worker had another number of threads than was requested, in words.
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 
 from corebound.bounded_numbers import Amount, Count
-
-# Latency: the time of one iteration. Throughput: the same over the number of workers. Cost: the
-# CPU time of one iteration. Rate: the highest arrival rate of a server within a latency bound, as
-# the time between two requests.
-Objective = Literal["latency", "throughput", "rate", "cost"]
+from corebound.scenario.objectives import Objective
 
 # The share of a budget that a race has; the rest is for the fresh launches of the finalists.
 RACE_SHARE = 0.7

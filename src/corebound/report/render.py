@@ -56,6 +56,7 @@ from corebound.report.scenario.configurations import (
     over_launches,
     too_short_note,
 )
+from corebound.report.scenario.heat_map import effect_tint
 from corebound.report.scenario.launches import settled_text, status_tone, steady_state_text
 from corebound.report.scenario.provenance import command_comment
 from corebound.report.scenario.threads import affinity_cpus, affinity_text, cpus_text
@@ -250,6 +251,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "interval": _interval,
     "span": _span,
     "comparison_interval": wording.compared_bounds,
+    "speed_bounds": lambda interval: wording.speed_bounds(interval.low, interval.high),
     # Names and counts: `3|count_of("launch", "launches")`.
     "count_of": wording.count,
     "and_more": wording.and_more,
@@ -347,6 +349,7 @@ class Renderer:
             cell_command=cell_command,
             change_svg=change_svg,
             class_svg=class_svg,
+            effect_tint=effect_tint,
             commit_bars_svg=commit_bars_svg,
             curves_svg=curves_svg,
             deciding_command=deciding_command,

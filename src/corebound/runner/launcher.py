@@ -26,22 +26,13 @@ from corebound.machine.cgroups import available_memory_bytes
 from corebound.machine.procfs import descendants, resource_usage
 from corebound.machine.sysfs import LIVE
 from corebound.machine.topology import CpuId
-from corebound.planning.cpu_selection import server_binds_workers
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records import traces
 from corebound.runner.jobs import Job
-from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Traffic
-from corebound.serving.served_model import ServedModel, recipe_of, served_model
-from corebound.serving.servers import (
-    FastApi,
-    LitServe,
-    LlamaServer,
-    Server,
-    TextFastApi,
-    TorchServe,
-)
+from corebound.serving.served_model import recipe_of, served_model
+from corebound.serving.servers import server_of
 from corebound.serving.session import ServingSpec, serve
 from corebound.worker import protocol
 
@@ -64,7 +55,7 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         model=lambda execute: served_model(
             cache_dir() / "models", recipe_of(cell), python=python, execute=execute
         ),
-        server=partial(_server, cell, placement, python),
+        server=partial(server_of, cell, placement, python),
         traffic=traffic,
         generator=Path(sys.executable),
         generator_cpus=_generator_cpus(placement),
@@ -89,24 +80,6 @@ def traffic_in_block(traffic: Traffic, block: int) -> Traffic:
     if traffic.shape != "rate-search":
         return traffic
     return replace(traffic, seed=traffic.seed + _SEEDS_A_BLOCK * block)
-
-
-def _server(
-    cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
-) -> Server:
-    workers = len(placement.slots)
-    if cell.framework == "llama-server":
-        return LlamaServer(model, reports=reports)
-    if cell.framework == "fastapi":
-        parameters = dict(cell.parameters)
-        if "context" in parameters:
-            return TextFastApi(model, reports=reports)
-        runtime = str(parameters.get("runtime", "pytorch"))
-        return FastApi(model, reports=reports, runtime=runtime)
-    if cell.framework == "litserve":
-        return LitServe(model, reports=reports)
-    pinned = tuple(slot.cpus for slot in placement.slots) if server_binds_workers(cell) else None
-    return TorchServe(model, workers=workers, pinned=pinned, python=python)
 
 
 def _generator_cpus(placement: Placement) -> tuple[CpuId, ...]:
@@ -278,8 +251,7 @@ def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Pat
         python_path=python_path,
         scratch=scratch,
         cpu_quota=planned.cell.cpu_quota,
-        huge_pages=planned.cell.thp,
-        openmp=planned.cell.openmp,
+        cell=planned.cell,
         files=planned.files,
         working_directory=Path(planned.working_directory) if planned.working_directory else None,
     )

@@ -11,29 +11,10 @@ from typing import get_args
 
 from msgspec import Struct, field
 
-from corebound.scenario.cell import Framework
 from corebound.scenario.traffic import BOUNDED_SHAPES, OPEN_SHAPES, Client, Shape
-
-# Each framework's own launcher, which places its processes; the worker's command,
-# interpreter included, is appended to it.
-LAUNCHERS: dict[str, tuple[str, ...]] = {
-    "pytorch": ("-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
-}
-
-
-# The frameworks that are servers; each accepts any number of workers.
-SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve", "fastapi", "llama-server"})
-
-
-# The servers that are one process, which answers all requests.
-SINGLE_PROCESS_SERVERS: frozenset[Framework] = frozenset({"llama-server"})
 
 # The number of different tokens of the served language model (`worker.workloads.shared.decoder`).
 VOCABULARY = 8_000
-
-
-# The servers that place their workers themselves under `binding: launcher`.
-PINNING_SERVERS: frozenset[Framework] = frozenset({"torchserve"})
 
 
 # For each traffic parameter, the shapes that require it; other shapes do not accept it.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from corebound.bounded_numbers import Count, Positive
 from corebound.machine.topology import CpuId, NodeId
+from corebound.scenario.runtimes import FRAMEWORKS, RUNTIMES, Framework, Runtime
 
 Scalar = str | int | float | bool
 
@@ -29,24 +29,6 @@ NamedMode = Literal[
 ]
 # The mode `cpus` is not written as a word but as a list of CPUs.
 BindingMode = Literal[NamedMode, "cpus"]
-Framework = Literal[
-    "none",
-    "numpy",
-    "pytorch",
-    "tensorflow",
-    "mindspore",
-    "scikit-learn",
-    "xgboost",
-    "lightgbm",
-    "onnxruntime",
-    "openvino",
-    "jax",
-    "llama-cpp",
-    "torchserve",
-    "litserve",
-    "fastapi",
-    "llama-server",
-]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker", "quota"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
@@ -63,20 +45,6 @@ Importance = Literal["primary", "secondary"]
 HOST = "host"
 # The project under test, as asv.conf.json builds it.
 PROJECT = "project"
-FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)  # the first is `none`
-
-
-# Names under which people know them.
-FRAMEWORK_ALIASES: Mapping[str, Framework] = {
-    "torch": "pytorch",
-    "tf": "tensorflow",
-    "keras": "tensorflow",
-    "sklearn": "scikit-learn",
-    "xgb": "xgboost",
-    "lgbm": "lightgbm",
-    "ort": "onnxruntime",
-    "onnx": "onnxruntime",
-}
 
 
 def is_project(environment: str) -> bool:
@@ -214,6 +182,11 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def _identity(self) -> tuple[object, ...]:
         return astuple(replace(self, hidden_axes=()))
+
+    @property
+    def runtime(self) -> Runtime:
+        """What its framework is."""
+        return RUNTIMES[self.framework]
 
     @property
     def key(self) -> str:

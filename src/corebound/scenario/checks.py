@@ -5,23 +5,18 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from corebound.errors import InputError
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
-    LAUNCHERS,
-    PINNING_SERVERS,
-    SERVERS,
     SHAPES_BY_PARAMETER,
     BuiltIn,
 )
 from corebound.scenario.cell import (
-    FRAMEWORK_ALIASES,
     HOST,
     PROJECT,
     Cell,
-    Framework,
     framework_of,
 )
 from corebound.scenario.files import EnvironmentFinder, FileFinder, name_in_working_directory
@@ -42,6 +37,7 @@ from corebound.scenario.models import (
     WarmupIterations,
     WarmupSeconds,
 )
+from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, RUNTIMES, Framework, with_launcher
 from corebound.scenario.settings import SETTINGS
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
@@ -319,7 +315,7 @@ def _framework(
         yield environment.path, *_unnamed_framework(name, find_environment)
         return
     path = (framework_setting if framework_setting.value is not None else environment).path
-    if framework in SERVERS and built_in is None:
+    if RUNTIMES[framework].server is not None and built_in is None:
         what = f"{framework} is a server, which no function or command runs in."
         servers = [
             f"`{server}`" for server, workload_info in BUILT_IN.items() if workload_info.serves
@@ -327,8 +323,7 @@ def _framework(
         yield path, what, f"Write `workload:` with {join_words(servers)}, or another environment."
         return
     if built_in is not None and framework not in built_in.targets:
-        runtime = "plain Python" if framework == "none" else framework
-        what = f"`{workload}` does not run in {runtime}."
+        what = f"`{workload}` does not run in {_name_of(framework)}."
         yield path, what, f"It runs in {join_words([*built_in.targets])}."
     elif built_in is not None:
         yield from _gpus(
@@ -345,8 +340,8 @@ def _unnamed_framework(environment: str, find: EnvironmentFinder) -> tuple[str, 
         return error.what, error.fix
     start = re.split(r"[-_.0-9]", environment)[0]
     # Names of environments are free, so only a typo is taken for a framework.
-    typo_of = closest(start, get_args(Framework), similarity=0.8)
-    meant = FRAMEWORK_ALIASES.get(start) or typo_of
+    typo_of = closest(start, FRAMEWORKS, similarity=0.8)
+    meant = ALIASES.get(start) or typo_of
     fix = "Write `framework:` too (`none` without one)"
     if ":" not in environment and not meant:
         fix += f", or a name that starts with it, such as pytorch-{environment}"
@@ -396,25 +391,22 @@ _ON_GPUS = join_words(
 )
 
 
-_WITHOUT_INTER_OP: frozenset[Framework] = frozenset(
-    {
-        *("none", "numpy", "scikit-learn", "xgboost", "lightgbm"),
-        *("onnxruntime", "openvino", "jax", "llama-cpp"),
-    }
-)
-
-
-def _framework_settings(settings: Mapping[str, LocatedValue], framework: str) -> Iterator[Flaw]:
+def _framework_settings(
+    settings: Mapping[str, LocatedValue], framework: Framework
+) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
-    runtime = "plain Python" if framework == "none" else framework
-    for key, frameworks in (("intra_op", {"none"}), ("inter_op", _WITHOUT_INTER_OP)):
-        if settings[key].value is not None and framework in frameworks:
-            what = f"`{key}: {settings[key].value}` does not apply to {runtime}."
+    runtime, name = RUNTIMES[framework], _name_of(framework)
+    for key in runtime.lacks:
+        if settings[key].value is not None:
+            what = f"`{key}: {settings[key].value}` does not apply to {name}."
             yield settings[key].path, what, "Remove it, or remove that cell with `exclude`."
-    with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
-    if settings["binding"].text == "launcher" and framework not in with_launcher:
-        what = f"`binding: launcher` needs a launcher, and {runtime} has none."
-        yield settings["binding"].path, what, f"Use it with {join_words(with_launcher)}."
+    if settings["binding"].text == "launcher" and not runtime.has_launcher:
+        what = f"`binding: launcher` needs a launcher, and {name} has none."
+        yield settings["binding"].path, what, f"Use it with {join_words(with_launcher())}."
+
+
+def _name_of(framework: Framework) -> str:
+    return "plain Python" if framework == "none" else framework
 
 
 def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:

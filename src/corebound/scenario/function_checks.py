@@ -12,9 +12,10 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.cell import FRAMEWORK_ALIASES, FRAMEWORKS, Framework, is_project
+from corebound.scenario.cell import is_project
 from corebound.scenario.matrix import Point, Points, environment_name
 from corebound.scenario.models import Scenario
+from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, Framework
 from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
@@ -263,7 +264,7 @@ def check_function(
 # The modules by which a source shows its framework; NumPy only if it shows no other.
 _FRAMEWORK_MODULES: dict[str, Framework] = {
     **{name.replace("-", ""): name for name in FRAMEWORKS[1:]},
-    **FRAMEWORK_ALIASES,
+    **ALIASES,
 }
 _MOST_IMPORTS_FOLLOWED = 3
 

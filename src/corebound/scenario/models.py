@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
 
 from pydantic import (
     Discriminator,
@@ -26,6 +26,7 @@ from pydantic import (
 
 from corebound.scenario.cell import Importance
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
+from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
 
 class OrderedModel(StrictModel):
@@ -61,9 +62,15 @@ Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 DEFAULT_REQUESTS = 100
 Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 Url = Annotated[StrictStr, Field(pattern=r"^https://\S+$", max_length=500)]
-LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
+LaunchCount = Annotated[
+    StrictInt, Field(ge=2, le=1000), whole_number("a number of launches", 2, 1000)
+]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
-Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
+Share = Annotated[
+    float,
+    Field(strict=True, gt=0, lt=1),
+    Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %."),
+]
 Alternating = Literal["auto", "always", "never"]
 Duplicates = Literal["once", "each"]
 Relaunches = Annotated[StrictInt, Field(ge=0, le=100)]
@@ -80,13 +87,21 @@ def _warmup_form(value: Any) -> str:
 class WarmupIterations(StrictModel):
     """Drop this many iterations of every launch."""
 
-    iterations: Annotated[StrictInt, Field(ge=0, le=10_000_000)]
+    iterations: Annotated[
+        StrictInt,
+        Field(ge=0, le=10_000_000),
+        whole_number("a number of iterations", 0, 10_000_000),
+    ]
 
 
 class WarmupSeconds(StrictModel):
     """Drop the iterations that start in the first seconds of every launch."""
 
-    seconds: Annotated[float, Field(strict=True, ge=0, le=24 * 3600)]
+    seconds: Annotated[
+        float,
+        Field(strict=True, ge=0, le=24 * 3600),
+        Expected(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
+    ]
 
 
 Warmup = Annotated[
@@ -119,35 +134,62 @@ class Launches(StrictModel):
 class Measure(StrictModel):
     """How a cell is measured."""
 
-    warmup: Warmup = Field("auto", description="auto: detected afterwards, for each launch")
-    iterations: Literal["auto"] | Iterations = Field(
+    warmup: Annotated[
+        Warmup,
+        Expected(
+            noun="a warm-up",
+            fix="Write auto, {iterations: 10} or {seconds: 5}.",
+            choices=("auto",),
+        ),
+    ] = Field("auto", description="auto: detected afterwards, for each launch")
+    iterations: Annotated[
+        Literal["auto"] | Iterations,
+        one_of("a number of iterations", ("auto",), "a whole number to 10,000,000"),
+    ] = Field(
         "auto",
         description="timed in every launch, warm-up included; for a server, its requests; auto:"
         " up to 100, for two seconds, then as many as the launches so far show to be worth their"
         " time",
     )
-    launches: Launches = Launches()
-    timeout_s: Seconds = Field(600.0, description="time limit of one launch, including setup")
+    launches: Annotated[
+        Launches,
+        Expected(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
+    ] = Launches()
+    timeout_s: Annotated[
+        Seconds,
+        Expected(
+            noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
+        ),
+    ] = Field(600.0, description="time limit of one launch, including setup")
     margin: Share = Field(
         0.02, description="a difference of at most this share counts as equivalent"
     )
-    operators: Profiled | None = Field(
+    operators: Annotated[Profiled | None, whole_number("a number of iterations", 1, 1000)] = Field(
         None, description="iterations of an additional launch under the framework's profiler"
     )
     # A host that disturbs three launches in a row is likely to disturb the next one too. The
     # results are then kept and marked: a page without results is less useful, and paired
     # launches share much of the disturbance.
-    relaunch_disturbed: Relaunches = Field(
+    relaunch_disturbed: Annotated[Relaunches, whole_number("a number of launches", 0, 100)] = Field(
         2,
         description="launches of a cell that are refused and made again if something outside"
         " disturbed them; 0 keeps every one, marked",
     )
-    alternate: Alternating = Field(
+    alternate: Annotated[
+        Alternating,
+        Expected(
+            noun="whether launches alternate",
+            fix="Write auto, always or never.",
+            choices=get_args(Alternating),
+        ),
+    ] = Field(
         "auto",
         description="whether the launches of a block iterate by turns; auto: those that"
         " keep the same CPUs busy as their baseline, but no servers, GPUs or CPU quotas",
     )
-    duplicates: Duplicates = Field(
+    duplicates: Annotated[
+        Duplicates, one_of("how often duplicates are measured", get_args(Duplicates))
+    ] = Field(
         "once",
         description="cells that are the same on a host, in CPUs, threads, memory and variables:"
         " once measures one of them, each measures all",
@@ -232,19 +274,25 @@ Words = Annotated[tuple[StrictStr, ...], Field(min_length=1)] | Text
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
+_COMMAND = Expected(
+    noun="a list of words",
+    fix="Write the program and each argument as an item: [sort, -r, file].",
+)
+
+
 class CommandWorkload(StrictModel):
     """A command timed whole, from start to exit; in a shell only with `shell: true`."""
 
-    command: Words = Field(
+    command: Annotated[Words, _COMMAND] = Field(
         description="the words of the command; {NAME} stands for the parameter NAME"
     )
-    prepare: Words | None = Field(
+    prepare: Annotated[Words | None, _COMMAND] = Field(
         None, description="a command that runs before each iteration and is not timed"
     )
-    cleanup: Words | None = Field(
+    cleanup: Annotated[Words | None, _COMMAND] = Field(
         None, description="a command that runs once, after all iterations of a launch"
     )
-    shell: StrictBool = Field(
+    shell: Annotated[StrictBool, BOOLEAN] = Field(
         default=False, description="true: each command is one text, for `/bin/sh -c`"
     )
 
@@ -296,6 +344,17 @@ class MatrixEntry(Settings, OrderedModel):
     )
 
 
+_ENTRY = Expected(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
+Entries = Annotated[
+    tuple[MatrixEntry, ...],
+    Expected(
+        noun="a list of at most 256 matrix entries",
+        fix="Write each as `- {binding: none, threads: 2}`.",
+        item=_ENTRY,
+    ),
+]
+
+
 if TYPE_CHECKING:
 
     class Axes(OrderedModel):
@@ -314,10 +373,10 @@ class Matrix(Axes):
     env: Mapping[str, Annotated[tuple[StrictStr | None, ...], Field(min_length=1)]] = Field(
         {}, description="axes over environment variables; null: the variable is not set"
     )
-    include: tuple[MatrixEntry, ...] = Field(
+    include: Entries = Field(
         (), max_length=256, description="cells to add, or keys to add to existing cells"
     )
-    exclude: tuple[MatrixEntry, ...] = Field((), max_length=256, description="cells to remove")
+    exclude: Entries = Field((), max_length=256, description="cells to remove")
 
 
 class Needs(StrictModel):
@@ -326,22 +385,36 @@ class Needs(StrictModel):
     smt: StrictBool | None = Field(
         None, description="true: cores with more than one CPU; false: only cores with one CPU"
     )
-    nodes: Count | None = Field(None, description="minimum number of nodes with CPUs")
-    cores: Count | None = Field(None, description="minimum number of physical cores")
-    gpu: StrictBool | None = Field(None, description="true: at least one GPU; false: no GPU")
-    npu: StrictBool | None = None
+    nodes: Annotated[Count | None, COUNT] = Field(
+        None, description="minimum number of nodes with CPUs"
+    )
+    cores: Annotated[Count | None, COUNT] = Field(
+        None, description="minimum number of physical cores"
+    )
+    gpu: Annotated[StrictBool | None, BOOLEAN] = Field(
+        None, description="true: at least one GPU; false: no GPU"
+    )
+    npu: Annotated[StrictBool | None, BOOLEAN] = None
 
 
 class Claim(StrictModel):
     """What the source published; the report says if it reproduces here."""
 
-    says: Text
-    faster: MatrixEntry
-    than: MatrixEntry
-    published_ratio: Annotated[float, Field(strict=True, gt=0)] | None = Field(
-        None, description="how many times as fast `faster` was"
-    )
-    needs: Needs = Needs()
+    says: Annotated[Text, Expected(noun="text", fix="Write the claim as the source states it.")]
+    faster: Annotated[MatrixEntry, _ENTRY]
+    than: Annotated[MatrixEntry, _ENTRY]
+    published_ratio: Annotated[
+        Annotated[float, Field(strict=True, gt=0)] | None,
+        Expected(
+            noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
+        ),
+    ] = Field(None, description="how many times as fast `faster` was")
+    needs: Annotated[
+        Needs,
+        Expected(
+            noun="a mapping of needs", fix="Write the host's required features, as in {smt: true}."
+        ),
+    ] = Needs()
 
 
 class Profile(Change):
@@ -350,7 +423,7 @@ class Profile(Change):
     parameters: Mapping[str, Value] = Field(
         {}, description="parameters of the workload that no axis varies, by name"
     )
-    only: tuple[MatrixEntry, ...] = Field(
+    only: Entries = Field(
         (), max_length=256, description="measure only the cells that match one of these"
     )
 
@@ -358,17 +431,37 @@ class Profile(Change):
 class Scenario(Settings):
     """One YAML file: one question, a workload, a matrix, how it is measured."""
 
-    schema_version: Annotated[StrictInt, Field(ge=1, le=1)] = Field(
-        alias="schema", description="the version of this format: 1"
+    schema_version: Annotated[
+        StrictInt,
+        Field(ge=1, le=1),
+        Expected(noun="a version of this format", fix="Write `schema: 1`."),
+    ] = Field(alias="schema", description="the version of this format: 1")
+    name: Annotated[
+        StrictStr,
+        Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$"),
+        Expected(
+            noun="a name",
+            fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit"
+            " first.",
+        ),
+    ] = Field(description="unique in a suite; records are kept under it")
+    title: Annotated[Text, Expected(noun="a title", fix="Write the heading of its page.")] = Field(
+        description="the heading of its page"
     )
-    name: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")] = Field(
-        description="unique in a suite; records are kept under it"
-    )
-    title: Text = Field(description="the heading of its page")
-    question: Text = Field(description="the question that the scenario answers")
-    source: Text | None = Field(None, description="the study that the scenario repeats")
-    source_url: Url | None = Field(None, description="the address of that study, which pages link")
-    importance: Importance = Field(
+    question: Annotated[
+        Text, Expected(noun="a question", fix="Write the question that the scenario answers.")
+    ] = Field(description="the question that the scenario answers")
+    source: Annotated[
+        Text | None, Expected(noun="a source", fix="Write the title of the repeated study.")
+    ] = Field(None, description="the study that the scenario repeats")
+    source_url: Annotated[
+        Url | None,
+        Expected(
+            noun="an address that begins with https://",
+            fix="Write the address of the repeated study.",
+        ),
+    ] = Field(None, description="the address of that study, which pages link")
+    importance: Annotated[Importance, one_of("an importance", get_args(Importance))] = Field(
         "primary",
         description="secondary: its changes are listed after others, and neither set a headline"
         " nor fail `corebound regressions`",
@@ -376,29 +469,78 @@ class Scenario(Settings):
     workload: Annotated[
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
         Discriminator(mapping_or_plain),
+        Expected(
+            noun="a workload",
+            fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
+        ),
     ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
-    is_async: StrictBool = Field(False, alias="async", description="await the result of each step")
-    parameters: Mapping[str, Value] = Field({}, description="parameters of the workload, by name")
-    env: Mapping[str, StrictStr] = Field({}, description="environment variables to set")
-    pass_env: tuple[Text, ...] = Field(
+    is_async: Annotated[StrictBool, BOOLEAN] = Field(
+        False, alias="async", description="await the result of each step"
+    )
+    parameters: Annotated[
+        Mapping[str, Value],
+        Expected(
+            noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
+        ),
+    ] = Field({}, description="parameters of the workload, by name")
+    env: Annotated[
+        Mapping[str, StrictStr],
+        Expected(
+            noun="a mapping of environment variables",
+            fix='Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.',
+        ),
+    ] = Field({}, description="environment variables to set")
+    pass_env: Annotated[
+        tuple[Text, ...],
+        Expected(noun="a list of names of variables", fix="Write it as in `pass_env: [HF_HOME]`."),
+    ] = Field(
         (), max_length=64, description="variables to pass on from the environment of corebound"
     )
-    files: tuple[Text, ...] = Field(
+    files: Annotated[
+        tuple[Text, ...],
+        Expected(
+            noun="a list of files and folders",
+            fix="Write it as in `files: [data/, config.json]`.",
+        ),
+    ] = Field(
         (),
         max_length=256,
         description="files and folders, relative to this file, that are linked in the working"
         " directory",
     )
-    working_directory: Literal["empty", "scenario"] = Field(
+    working_directory: Annotated[
+        Literal["empty", "scenario"], one_of("a working directory", ("empty", "scenario"))
+    ] = Field(
         "empty", description="empty: a new folder for each launch; scenario: this file's folder"
     )
-    matrix: Matrix = Matrix()
-    measure: Measure = Measure()
-    profiles: Mapping[ProfileName, Profile] = Field({}, description="what `--profile` changes")
-    baseline: MatrixEntry | None = Field(
+    matrix: Annotated[
+        Matrix,
+        Expected(
+            noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."
+        ),
+    ] = Matrix()
+    measure: Annotated[
+        Measure,
+        Expected(
+            noun="a mapping of how to measure",
+            fix="Write keys such as `iterations: 100` under it.",
+        ),
+    ] = Measure()
+    profiles: Annotated[
+        Mapping[ProfileName, Profile],
+        Expected(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
+    ] = Field({}, description="what `--profile` changes")
+    baseline: Annotated[MatrixEntry | None, _ENTRY] = Field(
         None, description="the cell that others are compared with; default: the first"
     )
-    claims: tuple[Claim, ...] = Field((), max_length=64, description="published claims to check")
+    claims: Annotated[
+        tuple[Claim, ...],
+        Expected(
+            noun="a list of at most 64 claims",
+            fix="Write each with `says`, `faster` and `than`, after a `-`.",
+            item=Expected(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
+        ),
+    ] = Field((), max_length=64, description="published claims to check")
     _line: int | None = PrivateAttr(None)
 
     @property

@@ -1,8 +1,9 @@
 """Every setting of a cell, declared once: type, default, description and metadata.
 
-The matrix's axes, the error messages, the JSON Schema and the expansion into cells all derive
-from `Settings`. To add a setting, declare it there. Unless it is an environment variable, also
-give `Cell`, `Binding` or `Threads` the field that its metadata names.
+The matrix's axes, the error messages, the JSON Schema, the expansion into cells, duplicates, the
+words of pages and what a diagnosis compares all derive from `Settings`. To add a setting, declare
+it there. Unless it is an environment variable, also give `Cell`, `Binding` or `Threads` the field
+that its metadata names.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from corebound.scenario.cell import (
     BindMoment,
     Cell,
     CoreKindWanted,
-    Framework,
     HugePageMode,
     MemoryPolicy,
     NamedMode,
@@ -43,6 +43,7 @@ from corebound.scenario.cell import (
     ThreadRule,
     is_project,
 )
+from corebound.scenario.runtimes import FRAMEWORKS, Framework, variables_of
 from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
 
@@ -75,6 +76,9 @@ class Setting(Struct, frozen=True, kw_only=True):
         variables: Environment variables that the setting controls. A scenario may not set
             them in `env`.
         read: How to read the value back from a cell, where it is not simply the field.
+        words: What values are called on pages; `default` is the value of a cell that does not set
+            it. Others are called by their names.
+        changes_work: Whether it changes the work, or what does it, and not only how it is run.
     """
 
     field: str
@@ -83,6 +87,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     stored: Mapping[str, str] | None = None
     variables: tuple[str, ...] = ()
     read: Callable[[Cell], object] | None = None
+    words: Mapping[str, str] = {}
+    changes_work: bool = False
 
     def value_in(self, cell: Cell) -> object:
         """The cell's value; None if it is not set."""
@@ -141,7 +147,10 @@ NumberList = Annotated[StrictStr | Annotated[StrictInt, Field(ge=0)], AfterValid
 class ExplicitCpus(StrictModel):
     """Exactly these CPUs, in the kernel's list format."""
 
-    cpus: NumberList = Field(description="CPU numbers and ranges, such as 0-3,8")
+    cpus: Annotated[
+        NumberList,
+        Expected(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
+    ] = Field(description="CPU numbers and ranges, such as 0-3,8")
 
 
 BindingWanted = Annotated[
@@ -153,13 +162,20 @@ BindingWanted = Annotated[
 class ExistingEnvironment(StrictModel):
     """An environment that corebound did not make: exactly one of the two."""
 
-    python: Annotated[StrictStr, Field(min_length=1)] | None = Field(
+    python: Annotated[
+        Annotated[StrictStr, Field(min_length=1)] | None,
+        Expected(
+            noun="the path of an interpreter",
+            fix="Write it relative to this file: {python: ../.venv/bin/python}.",
+        ),
+    ] = Field(
         None,
         description="an interpreter or the folder of a virtual environment, relative to this file",
     )
-    conda: Annotated[StrictStr, Field(min_length=1)] | None = Field(
-        None, description="the name or the folder of a conda environment"
-    )
+    conda: Annotated[
+        Annotated[StrictStr, Field(min_length=1)] | None,
+        Expected(noun="a conda environment", fix="Write its name or its folder: {conda: NAME}."),
+    ] = Field(None, description="the name or the folder of a conda environment")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -202,6 +218,7 @@ class Settings(StrictModel):
             field="binding.core_kind",
             expected=one_of("a kind of core", ("performance", "efficiency")),
             is_nullable=True,
+            changes_work=True,
         ),
     ] = Field(None, description="on hybrid processors")
     memory: Annotated[
@@ -260,7 +277,7 @@ class Settings(StrictModel):
             field="threads.intra_op",
             expected=COUNT,
             is_nullable=True,
-            variables=("TF_NUM_INTRAOP_THREADS", "NPROC"),
+            variables=variables_of("intra_op"),
         ),
     ] = Field(None, description="only the framework's intra-op threads")
     inter_op: Annotated[
@@ -269,7 +286,7 @@ class Settings(StrictModel):
             field="threads.inter_op",
             expected=COUNT,
             is_nullable=True,
-            variables=("TF_NUM_INTEROP_THREADS",),
+            variables=variables_of("inter_op"),
         ),
     ] = Field(None, description="only the framework's inter-op threads")
     wait_policy: Annotated[
@@ -292,6 +309,11 @@ class Settings(StrictModel):
             ),
             is_nullable=True,
             variables=("KMP_BLOCKTIME", "GOMP_SPINCOUNT"),
+            words={
+                "0": "no spinning",
+                "infinite": "endless spinning",
+                "default": "usual spinning",
+            },
         ),
     ] = Field(None, description="how long an idle OpenMP thread spins before it sleeps, in ms")
     openmp: Annotated[
@@ -300,6 +322,12 @@ class Settings(StrictModel):
             field="openmp",
             expected=one_of("an OpenMP runtime", get_args(OpenmpRuntime)),
             is_nullable=True,
+            words={
+                "gnu": "GNU's OpenMP",
+                "intel": "Intel's OpenMP",
+                "llvm": "LLVM's OpenMP",
+                "default": "its own OpenMP",
+            },
         ),
     ] = Field(None, description="the OpenMP runtime; intel and llvm are preloaded")
     thp: Annotated[
@@ -308,6 +336,12 @@ class Settings(StrictModel):
             field="thp",
             expected=one_of("a mode of huge pages", get_args(HugePageMode)),
             is_nullable=True,
+            words={
+                "always": "huge pages everywhere",
+                "madvise": "huge pages on request",
+                "never": "no huge pages",
+                "default": "huge pages as on the host",
+            },
         ),
     ] = Field(None, description="which transparent huge pages the processes may have")
     allocator: Annotated[
@@ -318,6 +352,7 @@ class Settings(StrictModel):
             expected=one_of("an allocator", get_args(Allocator)),
             is_nullable=True,
             stored=ALLOCATORS,
+            words={"default": "usual allocator"},
         ),
     ] = Field(None, description="a memory allocator to preload")
     cpu_quota: Annotated[
@@ -329,11 +364,12 @@ class Settings(StrictModel):
                 fix="Write the number of CPUs, 0.01 to 65,536, such as 1.5.",
             ),
             is_nullable=True,
+            words={"default": "no CPU quota"},
         ),
     ] = Field(
         None, description="CPU time that all workers together may use, in CPUs, as in a container"
     )
-    workers: Annotated[Count, Setting(field="workers", expected=COUNT)] = Field(
+    workers: Annotated[Count, Setting(field="workers", expected=COUNT, changes_work=True)] = Field(
         1, description="worker processes that run at the same time"
     )
     gpus: Annotated[
@@ -342,11 +378,13 @@ class Settings(StrictModel):
             field="gpus",
             expected=whole_number("a number of GPUs", 0, 64),
             variables=("CUDA_VISIBLE_DEVICES",),
+            words={"0": "on the CPU"},
+            changes_work=True,
         ),
     ] = Field(0, description="number of GPUs to compute on; 0: the CPU")
     framework: Annotated[
         Framework | None,
-        Setting(field="framework", expected=one_of("a framework", get_args(Framework))),
+        Setting(field="framework", expected=one_of("a framework", FRAMEWORKS), changes_work=True),
     ] = Field(None, description="the framework; default: derived from the environment's name")
     environment: Annotated[
         EnvironmentWanted | None,
@@ -358,6 +396,7 @@ class Settings(StrictModel):
                 " {conda: NAME}.",
             ),
             read=lambda cell: PROJECT if is_project(cell.environment) else cell.environment,
+            changes_work=True,
         ),
     ] = Field(
         None,
@@ -373,6 +412,7 @@ class Settings(StrictModel):
                 fix="Write a branch, a tag or a hash of the project under test,"
                 ' in quotes: "1a2b3c4d".',
             ),
+            changes_work=True,
         ),
     ] = Field(None, description="a revision of the project under test; default: the working tree")
 

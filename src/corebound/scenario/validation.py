@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.cell import FRAMEWORK_ALIASES
 from corebound.scenario.matrix import SECTIONS
 from corebound.scenario.models import (
     Claim,
@@ -26,152 +25,45 @@ from corebound.scenario.models import (
     WarmupIterations,
     WarmupSeconds,
 )
+from corebound.scenario.runtimes import ALIASES
 from corebound.scenario.settings import (
     SETTINGS,
     ExistingEnvironment,
     ExplicitCpus,
     is_nullable,
 )
-from corebound.scenario.wording import (
-    BOOLEAN,
-    COUNT,
-    Expected,
-    closest,
-    join_words,
-    one_of,
-    printable,
-    whole_number,
-)
+from corebound.scenario.wording import Expected, closest, join_words, printable
 from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data, as_tree
 
-_LAUNCHES = whole_number("a number of launches", 2, 1000)
-_SHARE = Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
-_ENTRY = Expected(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
-_ENTRIES = Expected(
-    noun="a list of at most 256 matrix entries",
-    fix="Write each as `- {binding: none, threads: 2}`.",
-)
+
+def expected_by_key(*models: type[BaseModel]) -> Mapping[str, Expected]:
+    """What the fields of models expect, by their keys in a file, where their metadata says it."""
+    return {
+        field.alias or name: item
+        for model in models
+        for name, field in model.model_fields.items()
+        for item in field.metadata
+        if isinstance(item, Expected)
+    }
+
+
 _PROFILE = Expected(
     noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it."
 )
 
-_COMMAND = Expected(
-    noun="a list of words",
-    fix="Write the program and each argument as an item: [sort, -r, file].",
-)
-_FILES = Expected(
-    noun="a list of files and folders", fix="Write it as in `files: [data/, config.json]`."
-)
 
-EXPECTED: dict[str, Expected] = {
+class _Profiles(BaseModel):
+    quick: Annotated[Profile, _PROFILE]
+    nightly: Annotated[Profile, _PROFILE]
+
+
+EXPECTED: Mapping[str, Expected] = {
     **{name: setting.expected for name, setting in SETTINGS.items()},
-    "schema": Expected(noun="a version of this format", fix="Write `schema: 1`."),
-    "name": Expected(
-        noun="a name",
-        fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
-    ),
-    "title": Expected(noun="a title", fix="Write the heading of its page."),
-    "question": Expected(noun="a question", fix="Write the question that the scenario answers."),
-    "source": Expected(noun="a source", fix="Write the title of the repeated study."),
-    "source_url": Expected(
-        noun="an address that begins with https://", fix="Write the address of the repeated study."
-    ),
-    "workload": Expected(
-        noun="a workload",
-        fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
-    ),
-    "async": BOOLEAN,
-    "command": _COMMAND,
-    "prepare": _COMMAND,
-    "cleanup": _COMMAND,
-    "shell": BOOLEAN,
-    "files": _FILES,
-    "working_directory": one_of("a working directory", ("empty", "scenario")),
-    "pass_env": Expected(
-        noun="a list of names of variables", fix="Write it as in `pass_env: [HF_HOME]`."
-    ),
-    "parameters": Expected(
-        noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
-    ),
-    "env": Expected(
-        noun="a mapping of environment variables",
-        fix='Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.',
-    ),
-    "matrix": Expected(
-        noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."
-    ),
-    "include": _ENTRIES,
-    "exclude": _ENTRIES,
-    "only": _ENTRIES,
-    "measure": Expected(
-        noun="a mapping of how to measure", fix="Write keys such as `iterations: 100` under it."
-    ),
-    "profiles": Expected(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
-    "quick": _PROFILE,
-    "nightly": _PROFILE,
-    "baseline": _ENTRY,
-    "claims": Expected(
-        noun="a list of at most 64 claims",
-        fix="Write each with `says`, `faster` and `than`, after a `-`.",
-    ),
-    "says": Expected(noun="text", fix="Write the claim as the source states it."),
-    "faster": _ENTRY,
-    "than": _ENTRY,
-    "published_ratio": Expected(
-        noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
-    ),
-    "needs": Expected(
-        noun="a mapping of needs", fix="Write the host's required features, as in {smt: true}."
-    ),
-    "nodes": COUNT,
-    "cores": COUNT,
-    "gpu": BOOLEAN,
-    "npu": BOOLEAN,
-    "python": Expected(
-        noun="the path of an interpreter",
-        fix="Write it relative to this file: {python: ../.venv/bin/python}.",
-    ),
-    "conda": Expected(
-        noun="a conda environment", fix="Write its name or its folder: {conda: NAME}."
-    ),
-    "cpus": Expected(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
-    "warmup": Expected(
-        noun="a warm-up",
-        fix="Write auto, {iterations: 10} or {seconds: 5}.",
-        choices=("auto",),
-    ),
-    "iterations": one_of("a number of iterations", ("auto",), "a whole number to 10,000,000"),
-    "seconds": Expected(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
-    "launches": Expected(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
-    "min": _LAUNCHES,
-    "max": _LAUNCHES,
-    "until_relative_ci": _SHARE,
-    "margin": _SHARE,
-    "operators": whole_number("a number of iterations", 1, 1000),
-    "relaunch_disturbed": whole_number("a number of launches", 0, 100),
-    "alternate": Expected(
-        noun="whether launches alternate",
-        fix="Write auto, always or never.",
-        choices=("auto", "always", "never"),
-    ),
-    "importance": one_of("an importance", ("primary", "secondary")),
-    "duplicates": one_of("how often duplicates are measured", ("once", "each")),
-    "timeout_s": Expected(
-        noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
-    ),
+    **expected_by_key(ExplicitCpus, ExistingEnvironment, CommandWorkload, Matrix, WarmupSeconds),
+    **expected_by_key(Launches, Measure, Needs, Claim, Profile, _Profiles, Scenario),
 }
-
-# Keys whose meaning depends on their parent, not on their name alone.
-_BY_PARENT: dict[tuple[str, str], Expected] = {
-    ("warmup", "iterations"): whole_number("a number of iterations", 0, 10_000_000),
-}
-
-_ITEMS: dict[str, Expected] = {
-    "include": _ENTRY,
-    "exclude": _ENTRY,
-    "only": _ENTRY,
-    "claims": Expected(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
-}
+# The number of iterations to drop, not those of a launch.
+_DROPPED = expected_by_key(WarmupIterations)["iterations"]
 
 
 def expected_at(path: Path, node: Node) -> Expected:
@@ -188,9 +80,8 @@ def expected_at(path: Path, node: Node) -> Expected:
         )
     if parent == "parameters":
         return _VALUE
-    if is_item and key in _ITEMS:
-        return _ITEMS[key]
-    return _BY_PARENT.get((parent, key)) or EXPECTED[key]
+    expected = _DROPPED if (parent, key) == ("warmup", "iterations") else EXPECTED[key]
+    return expected.item if is_item and expected.item is not None else expected
 
 
 # Their items are text.
@@ -297,11 +188,6 @@ def _may_unset(path: Path) -> bool:
     """Whether null means "not set": as a setting, and as a variable in the matrix or an entry."""
     below = path[path.index("env") + 1 :] if "env" in path[1:] else ()
     return is_nullable(nearest_key(path)) or 0 < len(below) <= 2
-
-
-class _Profiles(BaseModel):
-    quick: Profile
-    nightly: Profile
 
 
 class _Warmup(WarmupIterations, WarmupSeconds):
@@ -502,7 +388,7 @@ def _wrong_value(path: Path, root: Node, form: FileFormat[Model]) -> Problem:
     node = root.nearest(path)
     expected = form.expected(path, node)
     is_text = isinstance(node.value, str)
-    alias = FRAMEWORK_ALIASES.get(node.text) if nearest_key(path) == "framework" else None
+    alias = ALIASES.get(node.text) if nearest_key(path) == "framework" else None
     close = alias or (closest(node.text, expected.choices) if is_text else None)
     fix = f"Did you mean `{close}`?" if close else expected.fix
     if (

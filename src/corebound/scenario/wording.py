@@ -33,12 +33,14 @@ def join_words(items: Sequence[str], last: str = "or") -> str:
 class Expected(Struct, frozen=True, kw_only=True):
     """Describes the valid values of a key in an error message.
 
-    `noun` completes "is not …"; `choices` are the allowed words, if there are few.
+    `noun` completes "is not …"; `choices` are the allowed words, if there are few. `item` describes
+    the items of a list, unless they are like the list or text.
     """
 
     noun: str
     fix: str
     choices: tuple[str, ...] = ()
+    item: Expected | None = None
 
 
 def one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Expected:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from corebound.launch.launch import worker_environment
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
+from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command
 from corebound.serving.generator.streaming import streamed_text
 from corebound.serving.served_model import ServedModel, ServerError

@@ -72,7 +72,7 @@ def recipe_of(cell: Cell) -> ModelRecipe:
             *(("--onnx",) if parameters.get("runtime") == "onnxruntime" else ()),
         ),
         sources=("served_model.py", "served_classifier.py", HANDLER),
-        archived=cell.framework == "torchserve",
+        archived=cell.runtime.server is not None and cell.runtime.server.reads_archive,
     )
 
 

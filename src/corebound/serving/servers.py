@@ -17,13 +17,16 @@ from msgspec import Struct
 
 from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
-from corebound.planning.commands import (
+from corebound.planning.cpu_selection import server_binds_workers
+from corebound.planning.models import Placement
+from corebound.planning.servers import (
     CONFIGURATION,
     MODEL_FILE,
     MODEL_STORE,
     PORT_FILE,
     torchserve_workers,
 )
+from corebound.scenario.cell import Cell
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.worker import protocol
 
@@ -344,6 +347,34 @@ class LlamaServer:
     def stop(self, pids: tuple[int, ...]) -> None:
         """Terminate it."""
         os.kill(pids[0], signal.SIGTERM)
+
+
+def server_of(
+    cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
+) -> Server:
+    """The server of a cell.
+
+    Args:
+        cell: The cell; its framework is a server.
+        placement: Its placement.
+        python: The interpreter of its environment.
+        model: The model to serve.
+        reports: As for `LitServe`.
+    """
+    parameters = dict(cell.parameters)
+    match cell.framework:
+        case "llama-server":
+            return LlamaServer(model, reports=reports)
+        case "fastapi" if "context" in parameters:
+            return TextFastApi(model, reports=reports)
+        case "fastapi":
+            runtime = str(parameters.get("runtime", "pytorch"))
+            return FastApi(model, reports=reports, runtime=runtime)
+        case "litserve":
+            return LitServe(model, reports=reports)
+    slots = placement.slots
+    pinned = tuple(slot.cpus for slot in slots) if server_binds_workers(cell) else None
+    return TorchServe(model, workers=len(slots), pinned=pinned, python=python)
 
 
 def _reporting_workers(reports: Path) -> tuple[ServerWorker, ...]:

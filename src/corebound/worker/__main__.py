@@ -27,20 +27,11 @@ from corebound.worker.workload import Workload, WorkloadError, find_function
 if TYPE_CHECKING:
     from corebound.worker.operator_table import Profile
 
-ADAPTERS = {
-    "none": "corebound.worker.adapters.python",
-    "numpy": "corebound.worker.adapters.numpy",
-    "pytorch": "corebound.worker.adapters.pytorch",
-    "tensorflow": "corebound.worker.adapters.tensorflow",
-    "mindspore": "corebound.worker.adapters.mindspore",
-    "scikit-learn": "corebound.worker.adapters.scikit_learn",
-    "xgboost": "corebound.worker.adapters.xgboost",
-    "lightgbm": "corebound.worker.adapters.lightgbm",
-    "onnxruntime": "corebound.worker.adapters.onnxruntime",
-    "openvino": "corebound.worker.adapters.openvino",
-    "jax": "corebound.worker.adapters.jax",
-    "llama-cpp": "corebound.worker.adapters.llama_cpp",
-}
+
+def _adapter_of(framework: str) -> str:
+    """The module that adapts the worker to a framework, named after it."""
+    name = "python" if framework == "none" else framework.replace("-", "_")
+    return f"corebound.worker.adapters.{name}"
 
 
 # Steps between the first and the profiled ones, in which caches fill and graphs are traced.
@@ -181,7 +172,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         sys.path[:0] = request.path
         sys.path += request.fallback_path
     with Phase(reply, "import"):
-        adapter = importlib.import_module(ADAPTERS[request.framework])
+        adapter = importlib.import_module(_adapter_of(request.framework))
         kind = "workload" if request.command is None else "command_workload"
         make_workload = importlib.import_module(f"corebound.worker.{kind}").make_workload
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)

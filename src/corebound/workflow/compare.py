@@ -76,7 +76,7 @@ def compare_recorded(
         commits = resolve_commits(before, after, imported, project=project)
         if commits is None:
             raise
-        series = (one for one in imported if one.project == commits[0])
+        series = (each for each in imported if each.project == commits[0])
         # Thousands of series that were never analysed before take a minute.
         with (
             status("Analysing the history"),

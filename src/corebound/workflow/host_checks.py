@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -29,20 +28,21 @@ from corebound.machine.doctor.result import CheckResult, HostCheck, SettingChang
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.lock import host_lock
 from corebound.machine.topology import Topology
+from corebound.planning.host_support import programs_of
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.records import atomic_write
 from corebound.scenario.cell import is_project
-from corebound.serving.servers import find_java
+from corebound.scenario.runtimes import RUNTIME_PROGRAMS
 from corebound.workflow import projects
 from corebound.workflow.execute import Reporter
 from corebound.workflow.prepare import PreparedRun
 from corebound.workflow.scenarios import (
-    JAVA,
     LoadedScenario,
     all_cells,
     find_environments,
     host_capabilities,
+    is_installed,
     load_scenarios,
     plan_task,
 )
@@ -86,7 +86,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
     capabilities = host_capabilities(made, loaded)
     everything = replace(
         capabilities,
-        tools=TOOLS | {JAVA},
+        tools=TOOLS | RUNTIME_PROGRAMS,
         pythons=dict.fromkeys(made, sys.executable),
         without_framework={},
     )
@@ -96,8 +96,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         for cell in plan_task(scenario, everything, profile=None, seed=0).planned
     ]
     programs = {command.argv[0] for cell in planned for command in cell.commands}
-    if any(cell.cell.framework == "torchserve" for cell in planned):
-        programs.add(JAVA)
+    programs |= {program.name for cell in planned for program in programs_of(cell.cell)}
     if any(cell.traffic is not None and cell.traffic.client == "ab" for cell in planned):
         programs.add("ab")
     return SuiteNeeds(
@@ -232,7 +231,7 @@ def check_host(
         after=take_snapshot(tree),
         pid=os.getpid() if is_live else 0,
         sudo="SUDO_UID" in os.environ,
-        tools=frozenset(filter(_is_installed, PROGRAMS)) if needs else None,
+        tools=frozenset(filter(is_installed, PROGRAMS)) if needs else None,
         needed=needs.programs if needs else None,
         environments={name: found is not None for name, found in needs.environments.items()}
         if needs
@@ -310,7 +309,3 @@ def new_today(notes: Mapping[str, str]) -> frozenset[str]:
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.put(file, json.dumps({**shown, **notes}).encode())
     return frozenset(key for key, text in notes.items() if shown.get(key) != text)
-
-
-def _is_installed(program: str) -> bool:
-    return (find_java() if program == "java" else shutil.which(program)) is not None

@@ -123,7 +123,7 @@ def _warn_of_versions(folder: Path, source: AsvResults, history: ImportSummary) 
 
 def _warn_of_machines(folder: Path, source: AsvResults, history: ImportSummary) -> Iterator[Fault]:
     """Warn if most series belong to a machine that measured only once."""
-    machines = len({one.host for one in source.series})
+    machines = len({series.host for series in source.series})
     if machines >= _MANY_MACHINES and _are_single(history):
         yield Fault(
             file=str(folder),

@@ -7,49 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, structs
 
 from corebound.errors import Fault, HostError, InputError
-from corebound.exchange import (
-    bencher,
-    criterion,
-    github_action_benchmark,
-    google_benchmark,
-    history_import,
-    hyperfine,
-    pyperf,
-    pytest_benchmark,
-    result_files,
-)
+from corebound.exchange import history_import, result_files
 from corebound.exchange.history_import import ImportSummary
+from corebound.exchange.importers import IMPORTERS, Tool
 from corebound.exchange.reading import Progress, Unreadable, clean, label, no_progress
-from corebound.exchange.result_files import Context, Reader, ResultFiles
+from corebound.exchange.result_files import Context, ResultFiles
 from corebound.records.commits import read_commits
 from corebound.records.history import HistoryPoints, Series
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.workflow.resolve_refs import resolve_revision
-
-Tool = Literal[
-    "bencher",
-    "criterion",
-    "github-action-benchmark",
-    "google-benchmark",
-    "hyperfine",
-    "pyperf",
-    "pytest-benchmark",
-]
-READERS: Mapping[Tool, Reader] = {
-    "bencher": bencher.read,
-    "criterion": criterion.read,
-    "github-action-benchmark": github_action_benchmark.read,
-    "google-benchmark": google_benchmark.read,
-    "hyperfine": hyperfine.read,
-    "pyperf": pyperf.read,
-    "pytest-benchmark": pytest_benchmark.read,
-}
 
 
 class ImportedResults(Struct, frozen=True, kw_only=True):
@@ -90,8 +62,7 @@ def import_results(
     Each file becomes a point in the history of its benchmarks.
 
     Args:
-        tool: `pytest-benchmark`, `pyperf`, `hyperfine`, `google-benchmark`, `criterion`,
-            `github-action-benchmark` or `bencher`.
+        tool: The tool that wrote them, by its name in `corebound import`.
         files: Files with results, or folders of them; of Criterion, `target/criterion`.
         project: The project's name; None takes the tool's.
         host: The name of the machine that measured; None takes the files' own.
@@ -115,9 +86,10 @@ def import_results(
         at=_date(date) if date else None,
     )
     paths = [Path(file) for file in files]
-    if tool != "criterion":
+    importer = IMPORTERS[tool]
+    if not importer.reads_folders:
         paths = [file for path in paths for file in _files_at(path)]
-    source = result_files.read_all(paths, READERS[tool], context, progress)
+    source = result_files.read_all(paths, importer.read, context, progress)
     source = structs.replace(source, series=_with_subjects(source.series))
     history = history_import.keep(context.project, source.series, Path(records))
     return ImportedResults(project=context.project, source=source, history=history)

@@ -14,12 +14,14 @@ from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, identity
 from corebound.machine.sysfs import Files
 from corebound.machine.topology import Topology
+from corebound.planning.host_support import HostCapabilities
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import COMPILER, HostCapabilities, PlannedCell
+from corebound.planning.plan import PlannedCell
 from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import cell_identity
+from corebound.scenario.runtimes import RUNTIME_PROGRAMS
 from corebound.scenario.settings import OPENMP_LIBRARIES
 from corebound.workflow import projects, scenarios
 from corebound.workflow.forecast import forecast_tasks
@@ -186,7 +188,7 @@ def _saved_capabilities(
     preloaded: dict[str, str] = {name: f"{stem}so" for name, stem in OPENMP_LIBRARIES.items()}
     return HostCapabilities(
         topology=read_topology(sysfs),
-        tools=TOOLS | {scenarios.JAVA, COMPILER},
+        tools=TOOLS | RUNTIME_PROGRAMS,
         pythons=pythons,
         gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
         build_failures=unmade,

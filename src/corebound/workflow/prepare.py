@@ -20,8 +20,9 @@ from corebound.analysis.scenario_result import CellResult, ScenarioResult, analy
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, collect_fault
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
+from corebound.planning.host_support import HostCapabilities
 from corebound.planning.models import CannotRun
-from corebound.planning.plan import HostCapabilities, PlannedCell
+from corebound.planning.plan import PlannedCell
 from corebound.records import commits, jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch

@@ -63,7 +63,11 @@ def list_runs(records: Path, notify: Notify) -> list[StoredRun]:
             where=str(records),
             fix="Measure something: `corebound run FILE`. Or name a folder with --records.",
         )
-    return sorted(stored, key=lambda one: (one.run.started_at, one.run.id), reverse=True)
+    return sorted(stored, key=_moment, reverse=True)
+
+
+def _moment(stored: StoredRun) -> tuple[str, str]:
+    return stored.run.started_at, stored.run.id
 
 
 def find_run(name: str | None, records: Path, notify: Notify) -> Stored:
@@ -80,7 +84,7 @@ def find_run(name: str | None, records: Path, notify: Notify) -> Stored:
     """
     runs = list_runs(records, notify)
     matches = runs if name is None else matching_runs(name, runs, records)
-    latest = max(matches, key=lambda one: (one.run.started_at, one.run.id))
+    latest = max(matches, key=_moment)
     return jsonl.read(latest.file)
 
 
@@ -169,7 +173,7 @@ def launch_log(stored: Stored, name: str | None) -> LaunchLog:
 
 def _find_launch(stored: Stored, name: str | None) -> Launch:
     if name is None:
-        failed = [one for one in stored.launches if one.status in {"failed", "timed-out"}]
+        failed = [launch for launch in stored.launches if launch.status in {"failed", "timed-out"}]
         if failed:
             return failed[-1]
     for launch in stored.launches:

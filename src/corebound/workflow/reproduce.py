@@ -40,6 +40,7 @@ from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
 from corebound.workflow.projects import Notify
+from corebound.workflow.resolve_refs import StoredRun, matching_runs
 from corebound.workflow.run_index import REPRODUCTIONS, earlier_results_of_pair
 from corebound.workflow.scenarios import LoadedScenario
 
@@ -108,8 +109,9 @@ def find_run(record: str, records: Path) -> tuple[Stored, str | None]:
     """Find the run that `RECORD` or `RECORD:CELL` names, and the name of the cell in it.
 
     Args:
-        record: A file of records, or the start of a run's id.
-        records: The folder of records, where ids are searched.
+        record: A file of records, the start of a run's id, or a commit, of which the latest run
+            counts.
+        records: The folder of records.
 
     Raises:
         InputError: No run matches, or several do.
@@ -120,26 +122,8 @@ def find_run(record: str, records: Path) -> tuple[Stored, str | None]:
         if Path(record[:index]).is_file():
             return jsonl.read(Path(record[:index])), record[index + 1 :]
     name, _, cell = record.partition(":")
-    files = [file for file in jsonl.files(records) if _run_id(file).startswith(name)]
-    matches = [file for file in files if _run_id(file) == name] or files
-    if not name or not matches:
-        raise InputError(
-            what=f"No run or file matches `{name}`.",
-            where=str(records),
-            fix="Name a file of records, or a run by the id that reports and `run` show.",
-        )
-    if len(matches) > 1:
-        raise InputError(
-            what=f"{len(matches)} runs match `{name}`.",
-            where=str(records),
-            fix="Give more of the id, or name the file.",
-        )
-    return jsonl.read(matches[0]), cell or None
-
-
-def _run_id(file: Path) -> str:
-    """A run's id, which is the end of its file's name."""
-    return file.stem.rpartition("-")[2]
+    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, [])]
+    return jsonl.read(matching_runs(name, runs, records)[-1].file), cell or None
 
 
 def select_cell(stored: Stored, name: str | None) -> Cell:

@@ -22,9 +22,10 @@ from corebound.launch.search_path import module_folders
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
 from corebound.planning.duplicates import mark_duplicates
-from corebound.planning.models import CannotRun, HugePageSupport, QuotaSupport
+from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
+from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import COMPILER, HostCapabilities, plan_cells
+from corebound.planning.plan import plan_cells
 from corebound.records import atomic_write
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
@@ -35,6 +36,7 @@ from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
+from corebound.scenario.runtimes import RUNTIME_PROGRAMS
 from corebound.scenario.select import select
 from corebound.serving.servers import find_java
 from corebound.text import one_line
@@ -43,9 +45,6 @@ from corebound.workflow.projects import ProjectEnvironments
 
 # A scenario is a page or two; a larger file was named by mistake.
 MAX_FILE_BYTES = 1 << 20
-
-# Some server workloads are written in Java.
-JAVA = "java"
 
 
 class LoadedScenario(Struct, frozen=True, kw_only=True):
@@ -319,7 +318,6 @@ def host_capabilities(
         unmade: The reasons for missing environments.
     """
     cells = all_cells(loaded)
-    tools = frozenset(tool for tool in (*TOOLS, COMPILER) if shutil.which(tool))
     why = {
         name: environments.reason_not_made(name, folder_of(name, loaded))
         for name, environment in made.items()
@@ -327,7 +325,7 @@ def host_capabilities(
     }
     return HostCapabilities(
         topology=discovery.live_topology(),
-        tools=tools | {JAVA} if find_java() else tools,
+        tools=frozenset(filter(is_installed, TOOLS | RUNTIME_PROGRAMS)),
         pythons={
             name: str(environment.python) if environment else None
             for name, environment in made.items()
@@ -359,6 +357,11 @@ def host_capabilities(
             )
         },
     )
+
+
+def is_installed(program: str) -> bool:
+    """Whether this host has a program."""
+    return (find_java() if program == "java" else shutil.which(program)) is not None
 
 
 def plan_task(

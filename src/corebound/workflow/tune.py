@@ -36,12 +36,13 @@ from corebound.present.tune import (
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, Objective, RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
+from corebound.scenario.objectives import Objective
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
@@ -309,39 +310,33 @@ def _check(
 
 
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
-    loaded = load_one(request)
+    candidates, tuning = _candidates(load_one(request), request, notify)
+
+    def plan(tuning: Tuning, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
+        plain = replace(request.run, profile=None, only=(), seed=seed)
+        run, (task,) = plan_run((candidates,), plain, notify)
+        return replace(run, tuning=tuning), (replace(task, tuning=tuning),)
+
+    run, tasks = plan(tuning, request.run.seed)
     folder = documents.tunes_folder(request.run.records)
-    plan = _plan(loaded, request, notify)
     if request.resume:
-        runs = recorded_runs(folder / plan.run.host.id, notify)
         same = [
-            (file, run)
-            for file, run in runs
-            if run.tuning is not None
-            and run.tuning.recommended is None
-            and run.tuning.objective == request.objective
+            (file, before)
+            for file, before in recorded_runs(folder / run.host.id, notify)
+            if before.tuning is not None
+            and before.tuning.recommended is None
+            and before.tuning.objective == request.objective
         ]
-        resumable = find_resumable(same, plan.like, notify, operators=False)
+        resumable = find_resumable(
+            same,
+            lambda before: plan(before.tuning or tuning, before.seed),
+            notify,
+            operators=False,
+        )
         if resumable is not None:
             return resumable
         notify("Starting a new race: no interrupted one has the same candidates.")
-    return PreparedRun(run=plan.run, file=jsonl.file_of(plan.run, folder), tasks=plan.tasks)
-
-
-class _TunePlan(Struct, frozen=True, kw_only=True):
-    """The run of a race and its task, and how to plan them again."""
-
-    run: Run
-    tasks: tuple[Task, ...]
-    loaded: LoadedScenario
-    request: RunRequest
-    notify: Notify
-
-    def like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
-        """The same work with the seed and the rule of an earlier run."""
-        request = replace(self.request, seed=before.seed)
-        run, tasks = plan_run((self.loaded,), request, self.notify)
-        return run, tuple(replace(task, tuning=before.tuning) for task in tasks)
+    return PreparedRun(run=run, file=jsonl.file_of(run, folder), tasks=tasks)
 
 
 def load_one(request: TuneRequest) -> LoadedScenario:
@@ -363,8 +358,10 @@ def load_one(request: TuneRequest) -> LoadedScenario:
     return replace(only, cells=cells)
 
 
-def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _TunePlan:
-    """Plan the race: first all candidates, then those that fit into `max_candidates`."""
+def _candidates(
+    loaded: LoadedScenario, request: TuneRequest, notify: Notify
+) -> tuple[LoadedScenario, Tuning]:
+    """The scenario whose cells race: first all candidates, then those within `max_candidates`."""
     space = search_space(
         loaded.scenario,
         loaded.cells,
@@ -405,17 +402,9 @@ def _plan(loaded: LoadedScenario, request: TuneRequest, notify: Notify) -> _Tune
         if index in left_out
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
-    candidates = with_candidates(kept) if left_out else everything
-    run, (task,) = plan_run((candidates,), plain, notify)
     rule = _rule(task.planned[0].measure, request.budget_s)
     tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
-    return _TunePlan(
-        run=replace(run, tuning=tuning),
-        tasks=(replace(task, tuning=tuning),),
-        loaded=candidates,
-        request=plain,
-        notify=notify,
-    )
+    return with_candidates(kept) if left_out else everything, tuning
 
 
 def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
@@ -429,7 +418,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
 
 def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     """How the BLAS of a scenario's NumPy makes threads; nothing without NumPy."""
-    if all(cell.framework != "numpy" for cell in loaded.cells):
+    if all(cell.runtime.wait_policy != "blas" for cell in loaded.cells):
         return ()
     if any(dict(cell.parameters).get("blas") == "mkl" for cell in loaded.cells):
         return ("intel",)  # a built-in workload loads it beside NumPy's own

@@ -38,11 +38,12 @@ from corebound.present.tune import finalists_document, load_text, verification_t
 from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import Objective, Tuning
+from corebound.records.tuning import Tuning
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
+from corebound.scenario.objectives import Objective
 from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import analyse_tuning
 from corebound.present.tune import certainty, headline
 from corebound.records.telemetry import Disturbance
-from corebound.records.tuning import Objective, RaceRule, Tuning
+from corebound.records.tuning import RaceRule, Tuning
+from corebound.scenario.objectives import Objective
 from corebound.stats.comparison import compare_expected
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 

@@ -72,6 +72,8 @@ MORE = {
 # What only Python has, and the commands do otherwise.
 ONLY_PYTHON = {
     "notify": "the terminal shows progress by itself",
+    "progress": "the same, as numbers",
+    "init choose": "a terminal asks",
     "tune file": "one race needs one file, and `files` of `--verify` has several",
     "compare before": "the two names",
     "compare after": "the two names",

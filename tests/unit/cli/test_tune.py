@@ -10,7 +10,8 @@ import pytest
 
 from corebound.cli.app import main
 from corebound.planning.artefacts import KINDS
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import plan_cells
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.workflow import tune as workflow_tune

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from corebound.diagnosis.evidence import CellEvidence, spin_share
 from corebound.launch import perf
 from corebound.records.telemetry import Counters, HostOverTime
-from corebound.scenario.cell import Framework
+from corebound.scenario.runtimes import Framework
 from corebound.stats.interference import disturbance, disturbed_ranges
 from support.build import a_host, a_host_over_time, a_quota_use, a_window
 from support.findings import cell_evidence, cell_keys, findings_in, measured_cell

@@ -122,8 +122,8 @@ def test_an_environment_renamed_between_imports_continues(tmp_path: Path) -> Non
     *before, tonight, tomorrow = nights("a", "a", "b", "b")
     tree = result_tree(tmp_path, *before, benchmarks=TIME)
     import_asv(tree)
-    for name, told in (("8-b", tonight), ("9-b", tomorrow)):
-        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(told))
+    for name, document in (("8-b", tonight), ("9-b", tomorrow)):
+        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(document))
         import_asv(tree)
 
     assert kept(tree) == {"environment=a": 4}
@@ -147,8 +147,8 @@ def test_separate_environments_stay_separate_in_later_imports(tmp_path: Path) ->
     tree = result_tree(tmp_path, first, first | {"env_name": "virtualenv"}, benchmarks=TIME)
     import_asv(tree)
     third = nights("conda", "conda", "virtualenv")[2]
-    for name, told in (("8-c", second), ("9-v", third)):
-        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(told))
+    for name, document in (("8-c", second), ("9-v", third)):
+        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(document))
     import_asv(tree)
 
     assert kept(tree) == {"environment=conda": 2, "environment=virtualenv": 2}
@@ -169,13 +169,13 @@ def test_unprintable_names_continue_like_any_other(tmp_path: Path) -> None:
 def versions(*each: str, python: str = "3.11") -> list[dict[str, Any]]:
     """A commit measured with each of these versions of the package, as asv names them."""
     return [
-        told
+        document
         | {
             "env_name": f"virtualenv-py{python}-numpy-pip+pack_age{version}-six1",
             "python": python,
             "requirements": {"numpy": "", "pip+pack/age": version, "six": "1"},
         }
-        for version, told in zip(each, nights(*each), strict=True)
+        for version, document in zip(each, nights(*each), strict=True)
     ]
 
 
@@ -196,7 +196,7 @@ def test_a_requirement_under_test_is_one_series_across_its_versions(tmp_path: Pa
 
 
 def test_an_environment_with_a_custom_name_continues(tmp_path: Path) -> None:
-    files = [told | {"env_name": f"nightly-{at}"} for at, told in enumerate(versions(*SIX))]
+    files = [document | {"env_name": f"nightly-{at}"} for at, document in enumerate(versions(*SIX))]
 
     found = read_project(
         result_tree(tmp_path, *files, benchmarks=TIME), under_test=("pip+pack/age",)
@@ -227,11 +227,11 @@ def test_only_the_requirement_under_test_leaves_the_name(
 def test_a_requirement_with_a_version_for_each_commit_is_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *versions(*SIX), benchmarks=TIME)
 
-    told = import_asv(tree)
+    imported = import_asv(tree)
     followed = import_asv(tree, "--project", "other", "--under-test", "pip+pack/age")
 
-    assert "each commit was measured with another pip+pack/age" in told.stderr
-    assert "--under-test pip+pack/age" in told.stderr
+    assert "each commit was measured with another pip+pack/age" in imported.stderr
+    assert "--under-test pip+pack/age" in imported.stderr
     assert "1 series of 6 points" in followed.stdout
     assert followed.stderr == ""
 
@@ -240,9 +240,9 @@ def test_a_requirement_with_a_version_for_each_commit_is_reported(tmp_path: Path
 def test_few_or_shared_versions_are_an_ordinary_requirement(
     tmp_path: Path, several: tuple[str, ...]
 ) -> None:
-    told = import_asv(result_tree(tmp_path, *versions(*several), benchmarks=TIME))
+    imported = import_asv(result_tree(tmp_path, *versions(*several), benchmarks=TIME))
 
-    assert told.stderr == ""
+    assert imported.stderr == ""
 
 
 def test_a_further_import_under_test_continues_the_series(tmp_path: Path) -> None:
@@ -304,11 +304,11 @@ def test_the_measured_version_is_shown_with_the_commit_s_subject(
 
 
 def test_several_versions_of_one_commit_are_reported(tmp_path: Path) -> None:
-    files = [told | {"commit_hash": "f" * 40} for told in versions(*SIX)]
+    files = [document | {"commit_hash": "f" * 40} for document in versions(*SIX)]
 
-    told = import_asv(
+    imported = import_asv(
         result_tree(tmp_path, *files, benchmarks=TIME), "--under-test", "pip+pack/age"
     )
 
     said = "1 of 1 commits were measured with several versions of pip+pack/age"
-    assert said in told.stderr
+    assert said in imported.stderr

@@ -73,8 +73,8 @@ def test_an_unfilled_url_template_is_no_link(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-    told = {"show_commit_url": "https://github.com/$OWNER/$REPO/commit/", "repo": repo}
-    (tree / "asv.conf.json").write_text(json.dumps(told))
+    configuration = {"show_commit_url": "https://github.com/$OWNER/$REPO/commit/", "repo": repo}
+    (tree / "asv.conf.json").write_text(json.dumps(configuration))
 
     assert read_project(tree).series[0].commit_url == address
 
@@ -165,20 +165,20 @@ def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
         "2 series of 2 points, 1 of them with a result; 2 new",
         "1 point has no result: failed (1)",
     ]
-    told = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
-    assert (told["result_files"], told["benchmarks_that_exist_no_longer"]) == (1, 1)
+    imported = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
+    assert (imported["result_files"], imported["benchmarks_that_exist_no_longer"]) == (1, 1)
 
 
 COMMIT_URL = "https://example.org/commit/"
 
 
-def a_clone_beside(folder: Path, configuration: str, **told: str) -> Path:
+def a_clone_beside(folder: Path, configuration: str, **keys: str) -> Path:
     """A clone with its results at the top and a configuration that is elsewhere in it."""
     result_tree(folder, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (folder / "asv.conf.json").unlink()
     file = folder / configuration
     file.parent.mkdir(parents=True)
-    configured = {"project": "thing", "show_commit_url": COMMIT_URL} | told
+    configured = {"project": "thing", "show_commit_url": COMMIT_URL} | keys
     file.write_text(f"{{\n  // a comment, as asv allows\n{json.dumps(configured)[1:]}")
     return folder
 

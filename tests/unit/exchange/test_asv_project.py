@@ -177,12 +177,12 @@ def test_version_1_is_read_with_numbers_and_objects(tmp_path: Path) -> None:
         "time_one": {"result": [1.0], "stats": [stats], "params": [], "samples": [[1.0, 1.0]]},
         "time_many": {"result": [1.0, None], "params": [["1", "2"]], "stats": [stats, None]},
     }
-    told = {
+    document = {
         "version": 1, "commit_hash": SHA, "date": DATE_MS, "python": "2.7",
         "requirements": {"numpy": "1.8", "six": None}, "params": {"machine": "box"},
         "results": results, "profiles": {},
     }  # fmt: skip
-    tree = result_tree(tmp_path, told)
+    tree = result_tree(tmp_path, document)
 
     found = {(one.scenario, one.cell): one.points[0] for one in read(tree).series}
 
@@ -213,12 +213,12 @@ def versions(found: project.AsvResults) -> list[str]:
     return [dict(point.environment_key)["benchmark"] for point in only_points(found)]
 
 
-def nights(*told: str | None) -> list[dict[str, Any]]:
+def nights(*versions: str | None) -> list[dict[str, Any]]:
     return [
         result_file(
             {"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}"
         )
-        for day, version in zip(itertools.count(0, 1000), told, strict=False)
+        for day, version in zip(itertools.count(0, 1000), versions, strict=False)
     ]
 
 
@@ -467,8 +467,8 @@ def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
 def test_a_file_s_commit_is_found_without_parsing_it(
     tmp_path: Path,
 ) -> None:
-    told = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
-    tree = result_tree(tmp_path, told)
+    document = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
+    tree = result_tree(tmp_path, document)
 
     assert reader.unread(tree / "results", {}, []).commits == {"b" * 40}
 
@@ -476,8 +476,8 @@ def test_a_file_s_commit_is_found_without_parsing_it(
 def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
     """Files of one commit a day."""
     return [
-        result_file(told, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
-        for day, told in enumerate(results)
+        result_file(results_of_day, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
+        for day, results_of_day in enumerate(results)
     ]
 
 

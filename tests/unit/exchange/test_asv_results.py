@@ -191,7 +191,7 @@ def test_machines_renamed_each_run_can_be_merged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ram", "told"),
+    ("ram", "shown"),
     [
         # The same machine by asv before 0.5, which has kB of Linux, and after, which has bytes.
         ("31990228", "32 GiB"),
@@ -214,7 +214,7 @@ def test_machines_renamed_each_run_can_be_merged(tmp_path: Path) -> None:
     ],
 )
 def test_memory_size_is_the_same_for_every_asv_version(
-    tmp_path: Path, ram: object, told: str
+    tmp_path: Path, ram: object, shown: str
 ) -> None:
     tree = result_tree(
         tmp_path, result_file({"time_it": [[1.0], []]}, params={"machine": "m", "ram": ram})
@@ -222,12 +222,14 @@ def test_memory_size_is_the_same_for_every_asv_version(
 
     (point,) = only_points(read_project(tree))
 
-    assert dict(point.environment_key)["ram"] == told
+    assert dict(point.environment_key)["ram"] == shown
 
 
 def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
-    told = result_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
-    found = read_project(result_tree(tmp_path, told, benchmarks=TIME | {"bad": {}, "worse": {}}))
+    document = result_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
+    found = read_project(
+        result_tree(tmp_path, document, benchmarks=TIME | {"bad": {}, "worse": {}})
+    )
 
     assert [one.scenario for one in found.series] == ["time_it"]
     (fault,) = found.faults
@@ -304,7 +306,7 @@ def test_nan_is_skipped_everywhere(tmp_path: Path) -> None:
     assert found == {"param1=1": None, "param1=2": None}
 
 
-def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
+def environments_of(*machines: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
     """What each of several nights has, whose machines are described so."""
     nights = [
         result_file(
@@ -313,7 +315,7 @@ def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]
             params={"machine": "box", **params},
             date=1_600_000_000_000 + number * 86_400_000,
         )
-        for number, params in enumerate(told)
+        for number, params in enumerate(machines)
     ]
     points = only_points(read_project(result_tree(tmp_path, *nights, benchmarks=TIME)))
     return [dict(point.environment_key) for point in points]
@@ -321,7 +323,7 @@ def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]
 
 def test_missing_machine_details_are_no_environment_change(tmp_path: Path) -> None:
     # asv began to tell the number of CPUs in 2019.
-    found = circumstances(
+    found = environments_of(
         {"cpu": "Xeon"}, {"cpu": "Xeon", "num_cpu": ""}, {"cpu": "Xeon", "num_cpu": "8"},
         tmp_path=tmp_path,
     )  # fmt: skip
@@ -330,7 +332,7 @@ def test_missing_machine_details_are_no_environment_change(tmp_path: Path) -> No
 
 
 def test_known_machine_details_stay_unchanged(tmp_path: Path) -> None:
-    found = circumstances(
+    found = environments_of(
         {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path
     )
 
@@ -399,12 +401,12 @@ def test_repeated_warnings_are_counted(
 def test_machines_renamed_each_run_are_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *runners(*(f"fv-az{at}" for at in range(8))), benchmarks=TIME)
 
-    told = import_asv(tree)
+    imported = import_asv(tree)
     as_one = import_asv(tree, "--project", "other", "--machine", "hosted")
 
-    assert "the results are from 8 machines" in told.stderr
-    assert "--machine NAME" in told.stderr
-    assert "8 series have one result, and a history needs two" in told.stdout
+    assert "the results are from 8 machines" in imported.stderr
+    assert "--machine NAME" in imported.stderr
+    assert "8 series have one result, and a history needs two" in imported.stdout
     assert "1 series of 8 points" in as_one.stdout
     assert as_one.stderr == ""
 
@@ -425,33 +427,33 @@ def a_tree_anew(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any]
 
 
 @given(
-    told=ANYTHING,
+    value=ANYTHING,
     key=st.sampled_from(["unit", "param_names", "pretty_name", "type", "params", "code"]),
 )
 @of_one_folder
-def test_any_benchmarks_json_is_read_or_reported(tmp_path: Path, told: object, key: str) -> None:
+def test_any_benchmarks_json_is_read_or_reported(tmp_path: Path, value: object, key: str) -> None:
     tree = a_tree_anew(
-        tmp_path, result_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
+        tmp_path, result_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: value}}
     )
 
     assert len(read_project(tree).series) == 1
 
-    (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(value))
     assert len(read_project(tree).series) == 1
 
 
-@example(told="r" * 256, key="results_dir")
-@example(told="r" * 256, key="repo")
+@example(value="r" * 256, key="results_dir")
+@example(value="r" * 256, key="repo")
 @given(
-    told=ANYTHING,
+    value=ANYTHING,
     key=st.sampled_from(
         ["project", "repo", "results_dir", "show_commit_url", "regressions_thresholds", "branches"]
     ),
 )
 @of_one_folder
-def test_any_configuration_is_read_or_rejected(tmp_path: Path, told: object, key: str) -> None:
+def test_any_configuration_is_read_or_rejected(tmp_path: Path, value: object, key: str) -> None:
     tree = a_tree_anew(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
-    (tree / "asv.conf.json").write_text(json.dumps({key: told}))
+    (tree / "asv.conf.json").write_text(json.dumps({key: value}))
 
     with contextlib.suppress(InputError):
         assert len(read_project(tree).series) == 1

@@ -124,9 +124,9 @@ def test_reasons_for_missing_values_are_counted_by_kind(tmp_path: Path) -> None:
         replace(a_point(None, day=day), missing=reason) for day, reason in enumerate(why)
     )
 
-    told = history_import.keep("trees", [a_series([], points=points, project="trees")], tmp_path)
+    summary = history_import.keep("trees", [a_series([], points=points, project="trees")], tmp_path)
 
-    assert told.reasons == ((INCOMPARABLE, 2), ("failed: OSError: no space", 1))
+    assert summary.reasons == ((INCOMPARABLE, 2), ("failed: OSError: no space", 1))
 
 
 DAY_MS = 86_400_000
@@ -157,12 +157,12 @@ def nights(
     ]
 
 
-def then(tree: Path, told: Any, *files: dict[str, Any]) -> None:
+def then(tree: Path, benchmarks: Any, *files: dict[str, Any]) -> None:
     """A night later: other files, and benchmarks.json as it is then."""
     folder = tree / "results" / "box"
     for one in files:
         (folder / f"{one['date']}-night.json").write_text(json.dumps(one))
-    (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
     import_asv(tree)
 
 
@@ -237,8 +237,8 @@ def test_values_of_a_removed_benchmark_keep_their_unit(
 
 
 def test_commits_of_a_removed_benchmark_are_described(tmp_path: Path) -> None:
-    told = about("k", unit="unit")
-    tree = result_tree(tmp_path, *nights(range(3)), benchmarks=told)
+    benchmarks = about("k", unit="unit")
+    tree = result_tree(tmp_path, *nights(range(3)), benchmarks=benchmarks)
     import_asv(tree)
     configuration = tree / "asv.conf.json"
     configuration.write_text(
@@ -304,8 +304,8 @@ def test_reordered_parameters_are_matched_by_their_results(tmp_path: Path) -> No
     )
     tree = result_tree(tmp_path, *one, benchmarks=about("k", "m"))
     import_asv(tree)
-    for number, told in enumerate(other):
-        (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(told))
+    for number, document in enumerate(other):
+        (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(document))
 
     then(tree, about("m", "k"))
 

@@ -175,25 +175,25 @@ def test_the_command_is_rebuilt_from_the_metadata(about: dict[str, Any], command
     statements=st.lists(st.text(st.characters(codec="ascii"), min_size=1), min_size=1, max_size=3)
 )
 def test_timed_statements_are_reproduced_exactly_or_not_at_all(statements: list[str]) -> None:
-    told = " ".join(map(repr, statements))
+    notation = " ".join(map(repr, statements))
 
-    words = command_of({"timeit_stmt": told})
+    words = command_of({"timeit_stmt": notation})
 
     assert words in {(), ("python", "-m", "pyperf", "timeit", "--", *statements)}
     assert words or not all(one.isprintable() for one in statements)
 
 
-@given(told=st.one_of(st.text(), st.integers(), st.none(), st.lists(st.text())))
-def test_invalid_metadata_raises_no_exception(told: object) -> None:
+@given(value=st.one_of(st.text(), st.integers(), st.none(), st.lists(st.text())))
+def test_invalid_metadata_raises_no_exception(value: object) -> None:
     for name in ("timeit_stmt", "timeit_setup", "command", "corebound_command", "inner_loops"):
-        command_of({"timeit_stmt": "'a'"} | {name: told})
+        command_of({"timeit_stmt": "'a'"} | {name: value})
 
 
 def test_an_imported_benchmark_has_its_command() -> None:
     about = {"name": "timeit", "date": "2026-01-02 03:04:05", "timeit_stmt": "'a'"}
-    told = {"version": "1.0", "benchmarks": [{"metadata": about, "runs": [{"values": [1.0]}]}]}
+    document = {"version": "1.0", "benchmarks": [{"metadata": about, "runs": [{"values": [1.0]}]}]}
 
-    (series,) = read(json.dumps(told).encode())
+    (series,) = read(json.dumps(document).encode())
 
     assert series.reproduce == ("python", "-m", "pyperf", "timeit", "--", "a")
 

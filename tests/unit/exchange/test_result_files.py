@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from corebound.errors import InputError
 from corebound.exchange import result_files
+from corebound.exchange.importers import IMPORTERS, Tool
 from corebound.exchange.reading import Unreadable, label, parse_json
 from corebound.exchange.result_files import Context
 from corebound.records import history_files
 from corebound.records.history import Series, is_failure
-from corebound.workflow.import_results import READERS, Tool
 from support.commands import corebound
 from support.paths import ROOT
 
@@ -44,7 +44,7 @@ def read(tool: Tool, *paths: Path, **context: Any) -> dict[str, Series]:
     """The series of files, by benchmark and cell."""
     files = result_files.read_all(
         paths or (DATA / FILES[tool],),
-        READERS[tool],
+        IMPORTERS[tool].read,
         Context(project="p", **context),
         lambda _done, _of: None,
     )
@@ -268,7 +268,7 @@ def test_files_that_cannot_be_read_are_reported_and_the_rest_is_read(tmp_path: P
 
     files = result_files.read_all(
         [bad, DATA / FILES["hyperfine"]],
-        READERS["hyperfine"],
+        IMPORTERS["hyperfine"].read,
         Context(project="p"),
         lambda _done, _of: None,
     )
@@ -322,7 +322,9 @@ def test_any_value_anywhere_is_read_or_rejected(
     file.write_text(json.dumps(document[0]))
 
     try:
-        items = [*READERS[tool](folder, Context(project="p", modified_at="2026-01-02T03:04:05Z"))]
+        items = [
+            *IMPORTERS[tool].read(folder, Context(project="p", modified_at="2026-01-02T03:04:05Z"))
+        ]
     except Unreadable:
         return
     for one in (item for item in items if isinstance(item, Series)):
@@ -487,7 +489,7 @@ def read_document(tmp_path: Path, document: Any, tool: Tool) -> result_files.Res
     file = tmp_path / "f.json"
     file.write_text(json.dumps(document))
     return result_files.read_all(
-        [file], READERS[tool], Context(project="p"), lambda _done, _of: None
+        [file], IMPORTERS[tool].read, Context(project="p"), lambda _done, _of: None
     )
 
 
@@ -707,7 +709,7 @@ def test_bytes_that_are_no_text_do_not_cost_a_file() -> None:
     assert parse_json(b'{"caf\xe9": 1}') == {"caf\ufffd": 1}
 
 
-@pytest.mark.parametrize("tool", READERS)
+@pytest.mark.parametrize("tool", IMPORTERS)
 def test_a_pipe_or_a_device_is_an_error_at_once(tmp_path: Path, tool: Tool) -> None:
     folder = tmp_path / "criterion" / "new"
     folder.mkdir(parents=True)

@@ -67,9 +67,9 @@ def test_a_launch_is_a_sample_in_seconds_with_bounds_of_99_percent() -> None:
     files = asv_files(a_night(took(1), took(4, block=1), took(2, block=2)))
 
     host = a_machine().id
-    told = files[f"{host}/cccccccc-corebound-{CELLS[0].environment}.json"]
-    row = dict(zip(told["result_columns"], told["results"]["matmul"], strict=True))
-    assert told["date"] == COMMITTED_MS
+    document = files[f"{host}/cccccccc-corebound-{CELLS[0].environment}.json"]
+    row = dict(zip(document["result_columns"], document["results"]["matmul"], strict=True))
+    assert document["date"] == COMMITTED_MS
     assert row["samples"][0] == [0.001, 0.004, 0.002]
     # The geometric mean of 1, 4 and 2.
     assert row["result"][0] == pytest.approx(0.002)
@@ -84,8 +84,8 @@ def test_asv_s_results_mark_failed_and_skipped_cells() -> None:
     skipped = a_launch(cell=CELLS[2], status="skipped", reason="too small")
     files = asv_files(a_night(took(1), took(1, block=1), failed, skipped))
 
-    (told,) = [one for one in files.values() if "results" in one]
-    ok, gone, none, absent = told["results"]["matmul"][0]
+    (document,) = [one for one in files.values() if "results" in one]
+    ok, gone, none, absent = document["results"]["matmul"][0]
     assert (ok, gone) == (pytest.approx(0.001), None)
     assert math.isnan(none)
     assert math.isnan(absent)
@@ -106,8 +106,8 @@ def test_an_incomplete_matrix_becomes_one_parameter() -> None:
     about = files["benchmarks.json"]["matmul"]
     assert about["param_names"] == ["cell"]
     assert about["params"] == [[f"'a={number},b={number}'" for number in range(6)]]
-    (told,) = [one for one in files.values() if "results" in one]
-    assert told["results"]["matmul"][0] == pytest.approx([0.001] * 6)
+    (document,) = [one for one in files.values() if "results" in one]
+    assert document["results"]["matmul"][0] == pytest.approx([0.001] * 6)
 
 
 def test_asv_s_own_benchmarks_are_kept() -> None:
@@ -124,15 +124,15 @@ def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
 
     assert files["benchmarks.json"]["version"] == 2
     assert files["benchmarks.json"]["Version"]["name"] == "Version"
-    (told,) = [one for one in files.values() if "results" in one]
-    assert told["results"].keys() == {"Version"}
+    (document,) = [one for one in files.values() if "results" in one]
+    assert document["results"].keys() == {"Version"}
 
 
 def test_of_two_runs_of_one_commit_asv_gets_the_later() -> None:
     files = asv_files(a_night(took(5), took(7, cell=1)), a_night(took(6), run_id="r2", day=3))
 
-    (told,) = [one for one in files.values() if "results" in one]
-    assert told["results"]["matmul"][0][:2] == pytest.approx([0.006, 0.007])
+    (document,) = [one for one in files.values() if "results" in one]
+    assert document["results"]["matmul"][0][:2] == pytest.approx([0.006, 0.007])
 
 
 def test_results_of_an_older_scenario_are_not_mixed_in() -> None:
@@ -140,9 +140,11 @@ def test_results_of_an_older_scenario_are_not_mixed_in() -> None:
     run, launches = a_night(took(6), run_id="r2", day=3)
     edited = replace(run, scenarios=tuple(replace(one, sha256="1" * 64) for one in run.scenarios))
 
-    (told,) = [one for one in asv_files(before, (edited, launches)).values() if "results" in one]
+    (document,) = [
+        one for one in asv_files(before, (edited, launches)).values() if "results" in one
+    ]
 
-    values, _, version, *_ = told["results"]["matmul"]
+    values, _, version, *_ = document["results"]["matmul"]
     assert (values[0], version) == (pytest.approx(0.006), "1" * 64)
     assert math.isnan(values[1])
 
@@ -153,16 +155,16 @@ def test_the_asv_reader_reads_the_export() -> None:
     (text,) = [text for name, text in files.items() if "corebound-" in name]
 
     file = results.read(text.encode())
-    ((name, told),) = file.results.items()
-    assert file.row_of(name, told)[-1][0] == [0.001, 0.002]
+    ((name, row),) = file.results.items()
+    assert file.row_of(name, row)[-1][0] == [0.001, 0.002]
 
 
 def test_pyperf_gets_warm_ups_separately() -> None:
     night = a_night(took(1, warm=50), took(1, block=1))
 
-    told = json.loads(pyperf.suite(cells(night)))
+    document = json.loads(pyperf.suite(cells(night)))
 
-    warmed, steady = told["benchmarks"][0]["runs"]
+    warmed, steady = document["benchmarks"][0]["runs"]
     assert [value for _, value in warmed["warmups"]] == [0.05] * 15
     assert warmed["values"] == [0.001] * 30
     assert "warmups" not in steady
@@ -171,10 +173,10 @@ def test_pyperf_gets_warm_ups_separately() -> None:
 def test_pyperf_metadata_has_no_empty_text_and_no_lines() -> None:
     odd = replace(COMMIT, subject="one\ntwo", sha="c" * 40)
 
-    told = json.loads(pyperf.suite(cells(a_night(took(1), commit=odd))))
+    document = json.loads(pyperf.suite(cells(a_night(took(1), commit=odd))))
 
-    assert told["metadata"]["commit_subject"] == "one two"
-    assert all(value != "" for value in told["metadata"].values())
+    assert document["metadata"]["commit_subject"] == "one two"
+    assert all(value != "" for value in document["metadata"].values())
 
 
 def test_a_table_has_a_row_for_each_launch_of_any_status() -> None:

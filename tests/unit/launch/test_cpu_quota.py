@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from corebound.errors import LaunchError
 from corebound.launch import cpu_quota
 from corebound.launch.cpu_quota import QuotaMeter, limited, quota_support, remove_abandoned
-from corebound.planning.models import QuotaSupport
+from corebound.planning.host_support import QuotaSupport
 from support.fake_cgroups import FakeCgroups, below, words
 from support.machine_trees import V1, ChangingTree
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corebound.launch.verification import (
-    binding_violations,
-    huge_page_violations,
-    preload_violations,
-    quota_violations,
-)
+from corebound.launch.process_settings import huge_page_violations, preload_violations
+from corebound.launch.verification import binding_violations, quota_violations
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import HugePages, Worker

@@ -16,7 +16,8 @@ from corebound.analysis.selection import latest_results
 from corebound.errors import ScenarioFaults
 from corebound.machine import identity
 from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
-from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import codec
 from corebound.report.pages.claims import claim_rows
 from corebound.report.scenario.provenance import environment_facts

@@ -19,8 +19,8 @@ from corebound.machine.topology import CpuId, NodeId
 from corebound.planning.artefacts import KINDS, OF_FRAMEWORKS, Artefact, ArtefactKind, artefacts
 from corebound.planning.commands import command
 from corebound.planning.models import Placement, Slot
-from corebound.scenario.builtin_workloads import SERVERS
-from corebound.scenario.cell import Binding, BindingMode, Framework, MemoryPolicy, Scalar, Threads
+from corebound.scenario.cell import Binding, BindingMode, MemoryPolicy, Scalar, Threads
+from corebound.scenario.runtimes import RUNTIMES, Framework
 from support.build import a_cell
 
 
@@ -41,7 +41,7 @@ def written(
         a_cell(binding=binding, threads=Threads(rule=threads or "default")), framework=framework
     )
     cell = replace(cell, parameters=parameters, env=env, cpu_quota=quota)
-    if framework in SERVERS:
+    if RUNTIMES[framework].server is not None:
         cell = replace(cell, parameters=(("image", 224),))
     placement = Placement(
         slots=tuple(
@@ -58,7 +58,7 @@ def written(
         bound=mode not in {"none", "launcher"},
     )
     # A server is one command, which starts its workers.
-    count = 1 if framework in SERVERS else len(slots)
+    count = 1 if RUNTIMES[framework].server is not None else len(slots)
     commands = [command(cell, placement, index, "/env/python") for index in range(count)]
     return artefacts(cell, placement, commands, kinds or None, about=about)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.planning.candidates import Choice, choices, include_entries
-from corebound.scenario.cell import Framework
+from corebound.scenario.runtimes import Framework
 from support.build import a_host
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from corebound.machine.topology import Topology
 from corebound.planning.duplicates import mark_duplicates
-from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.scenario.compared_axis import with_compared_axis
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import PROFILES, measure_for

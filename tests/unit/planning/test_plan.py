@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.planning.models import HugePageSupport, QuotaSupport
+from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
-    COMPILER,
     MOST_INTERLEAVED,
-    HostCapabilities,
     PlannedCell,
     interleave_groups,
     plan_cells,
@@ -285,7 +283,7 @@ def test_compiling_needs_a_compiler() -> None:
     }
 
     (without,), _ = block(**compiled)
-    (with_compiler,), _ = block(tools=frozenset({"taskset", COMPILER}), **compiled)
+    (with_compiler,), _ = block(tools=frozenset({"taskset", "g++"}), **compiled)
 
     assert without.unfit is not None
     assert without.unfit.what == (

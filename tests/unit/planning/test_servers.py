@@ -6,14 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
-from corebound.planning.commands import command, traffic_of
+from corebound.planning.commands import command
+from corebound.planning.host_support import HostCapabilities
 from corebound.planning.models import CannotRun, Placement
 from corebound.planning.placement import place
-from corebound.planning.plan import HostCapabilities, plan_cells
-from corebound.scenario.cell import Binding, Cell, Framework, Scalar, Threads
+from corebound.planning.plan import plan_cells
+from corebound.planning.servers import traffic_of
+from corebound.scenario.cell import Binding, Cell, Scalar, Threads
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure, WarmupIterations
+from corebound.scenario.runtimes import Framework
 from corebound.scenario.traffic import Lengths, Streaming
 from corebound.worker.workloads.shared import decoder
 from support.build import a_cell, a_host

@@ -40,17 +40,17 @@ def points(draw: st.DrawFn) -> HistoryPoint:
 SEVERAL = st.lists(points(), max_size=6).map(tuple)
 
 
-@given(told=SEVERAL, at=st.integers(-7, 6), cut=st.slices(6))
+@given(points=SEVERAL, at=st.integers(-7, 6), cut=st.slices(6))
 def test_columns_are_a_sequence_of_points(
-    told: tuple[HistoryPoint, ...], at: int, cut: slice
+    points: tuple[HistoryPoint, ...], at: int, cut: slice
 ) -> None:
-    columns = HistoryPoints.of(told)
+    columns = HistoryPoints.of(points)
 
-    assert len(columns) == len(told)
-    assert tuple(columns) == told
-    assert tuple(columns[cut]) == told[cut]
-    if -len(told) <= at < len(told):
-        assert columns[at] == told[at]
+    assert len(columns) == len(points)
+    assert tuple(columns) == points
+    assert tuple(columns[cut]) == points[cut]
+    if -len(points) <= at < len(points):
+        assert columns[at] == points[at]
     else:
         with pytest.raises(IndexError):
             columns[at]
@@ -65,13 +65,13 @@ def test_columns_are_concatenated(
     )
 
 
-@given(told=SEVERAL.filter(bool), data=st.data())
+@given(points=SEVERAL.filter(bool), data=st.data())
 def test_points_are_selected_in_any_order(
-    told: tuple[HistoryPoint, ...], data: st.DataObject
+    points: tuple[HistoryPoint, ...], data: st.DataObject
 ) -> None:
-    places = data.draw(st.lists(st.integers(0, len(told) - 1)))
+    places = data.draw(st.lists(st.integers(0, len(points) - 1)))
 
-    assert HistoryPoints.of(told).select(places) == HistoryPoints.of(told[at] for at in places)
+    assert HistoryPoints.of(points).select(places) == HistoryPoints.of(points[at] for at in places)
 
 
 @given(one=SEVERAL, other=SEVERAL)
@@ -82,27 +82,29 @@ def test_equal_points_have_equal_columns(
     assert hash(HistoryPoints.of(one)) == hash(HistoryPoints.of(one))
 
 
-@given(told=SEVERAL)
-def test_environment_changes_are_found(told: tuple[HistoryPoint, ...]) -> None:
-    columns = HistoryPoints.of(told)
+@given(points=SEVERAL)
+def test_environment_changes_are_found(points: tuple[HistoryPoint, ...]) -> None:
+    columns = HistoryPoints.of(points)
 
     assert columns.environment_changes == tuple(
-        at for at in range(1, len(told)) if told[at].environment_key != told[at - 1].environment_key
+        at
+        for at in range(1, len(points))
+        if points[at].environment_key != points[at - 1].environment_key
     )
 
 
-@given(told=SEVERAL)
-def test_measured_values_exclude_missing_ones(told: tuple[HistoryPoint, ...]) -> None:
-    figures = tuple(point.value for point in told if point.value is not None)
+@given(points=SEVERAL)
+def test_measured_values_exclude_missing_ones(points: tuple[HistoryPoint, ...]) -> None:
+    values = tuple(point.value for point in points if point.value is not None)
 
-    assert HistoryPoints.of(told).measured == figures
+    assert HistoryPoints.of(points).measured == values
 
 
 @given(several=st.lists(SEVERAL.filter(bool), max_size=4))
 def test_points_survive_a_round_trip(several: list[tuple[HistoryPoint, ...]]) -> None:
     series = tuple(
-        a_series([], cell=f"cell={number}", points=HistoryPoints.of(told))
-        for number, told in enumerate(several)
+        a_series([], cell=f"cell={number}", points=HistoryPoints.of(points))
+        for number, points in enumerate(several)
     )
 
     assert history_files.decode(history_files.encode(series)) == series

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch, ThreadEvidence, Worker
 from corebound.records.thread_use import busy_threads, contradictions, limit, proof
-from corebound.scenario.cell import Framework, Threads
+from corebound.scenario.cell import Threads
+from corebound.scenario.runtimes import Framework
 from support.build import (
     a_cell,
     a_host_over_time,

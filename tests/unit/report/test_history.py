@@ -281,7 +281,7 @@ def test_a_long_history_is_thinned_to_its_extremes() -> None:
 )
 def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: str) -> None:
     series = stepped(ratio)
-    (change,) = known_of(series).of(series)
+    (change,) = known_of(series).changes_of(series)
 
     verdict = change_size(change)
     low, high = map(float, size_interval(change).split("–"))
@@ -321,7 +321,7 @@ def test_a_multiple_has_as_many_digits_as_its_interval(
 
 def test_what_is_no_time_gets_more_and_not_slower() -> None:
     series = stepped(1.1, unit="bytes")
-    (change,) = known_of(series).of(series)
+    (change,) = known_of(series).changes_of(series)
 
     assert change_size(change).word.endswith("more")
 

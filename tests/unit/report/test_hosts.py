@@ -23,35 +23,6 @@ def text_of(page: str, name: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    fleet = StubFleet(hosts=24, nights=1, cells=3, slow_host=8, gains={"arm-1s": 0.8})
-    return hosts_page_of(tmp_path_factory.mktemp("fleet"), fleet)
-
-
-def test_each_class_has_its_value_and_the_outlier_is_linked(page: str) -> None:
-    cells = [cell for cell in parse_html(page).all("td") if cell.classes & {"faster", "slower"}]
-
-    assert [cell.classes for cell in cells[:4]] == [{"slower"}, {"faster"}, {"faster"}, {"faster"}]
-    assert 'href="#outlier-000000000008"' in page
-    assert 'id="outlier-000000000008"' in page
-
-
-def test_what_differs_about_the_outlier_is_beside_it(page: str) -> None:
-    row = by_id(parse_html(page), "outlier-000000000008")
-
-    assert row is not None
-    assert "Linux 6.1.0" in row.text
-    assert "others Linux 6.8.0" in row.text
-
-
-def test_the_headline_says_that_classes_differ(page: str) -> None:
-    verdict = text_of(page, "verdict")
-
-    assert "faster" in verdict
-    assert "slower on arm-1s" in verdict
-
-
 def test_an_effect_that_all_classes_share_is_the_headline(tmp_path: Path) -> None:
     page = hosts_page_of(tmp_path, StubFleet(hosts=8, nights=1, cells=2))
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
 from corebound.planning.duplicates import mark_duplicates
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import plan_cells
 from corebound.records.launch_record import Launch, Status
 from corebound.records.telemetry import Pauses
 from corebound.runner import Ending, Job, Task, is_complete

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from corebound.scenario.builtin_workloads import BUILT_IN, BuiltIn
-from corebound.scenario.cell import Framework, framework_of
+from corebound.scenario.cell import framework_of
+from corebound.scenario.runtimes import FRAMEWORKS
 from support.paths import ROOT
 
 every_built_in = pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_each_text_has_choices_and_each_integer_a_minimum(name: str, built_in: B
 
 @every_built_in
 def test_each_target_is_in_a_module_named_after_its_framework(name: str, built_in: BuiltIn) -> None:
-    assert set(built_in.targets) <= set(get_args(Framework))
+    assert set(built_in.targets) <= set(FRAMEWORKS)
     for framework, target in built_in.targets.items():
         module, _, function = target.partition(":")
         source = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")

@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import Fault, ScenarioFaults
+from corebound.planning.host_support import HostCapabilities
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.plan import plan_cells
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import ProfileName, Scenario, measure_for

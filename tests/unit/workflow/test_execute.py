@@ -38,9 +38,9 @@ def test_the_exit_code_follows_from_the_launches(
     statuses: tuple[Status, ...], ending: Ending, code: int
 ) -> None:
     launches = tuple(a_launch(block=block, status=one) for block, one in enumerate(statuses))
-    told = RunResult(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
+    result = RunResult(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
 
-    assert told.exit_code == code
+    assert result.exit_code == code
 
 
 @pytest.mark.parametrize(("cause", "code"), [("host", 0), ("environment", 3), ("build", 4)])
@@ -49,11 +49,11 @@ def test_a_missing_environment_sets_the_exit_code_even_if_other_cells_were_measu
 ) -> None:
     launches = (a_launch(status="ok"), a_launch(status="skipped"))
     not_launched = (CannotRun(what="it is not there.", fix="Make it.", cause=cause),)
-    told = RunResult(
+    result = RunResult(
         run=a_run(), file=Path("f"), launches=launches, ending="complete", not_launched=not_launched
     )
 
-    assert told.exit_code == code
+    assert result.exit_code == code
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.machine import discovery
-from corebound.planning.plan import HostCapabilities, plan_cells
+from corebound.planning.host_support import HostCapabilities
+from corebound.planning.plan import plan_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run

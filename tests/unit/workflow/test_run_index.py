@@ -39,7 +39,7 @@ def test_an_indexed_run_equals_its_file(two_nights: Path) -> None:
     assert [point.run for point in series.points] == [a_run().id, "r2"]
 
 
-def told(found: tuple[tuple[Series, ...], tuple[IndexedRun, ...]]) -> list[object]:
+def content(found: tuple[tuple[Series, ...], tuple[IndexedRun, ...]]) -> list[object]:
     series, runs = found
     return [
         [[*one.points] for one in series],
@@ -50,13 +50,13 @@ def told(found: tuple[tuple[Series, ...], tuple[IndexedRun, ...]]) -> list[objec
 def test_an_unchanged_file_is_read_only_for_its_launches(
     two_nights: Path, runs_read: list[str]
 ) -> None:
-    before = told(index(two_nights))
+    before = content(index(two_nights))
     runs_read.clear()
 
     again = index(two_nights)
     assert runs_read == []
 
-    assert told(again) == before
+    assert content(again) == before
     assert len(runs_read) == 2
 
 

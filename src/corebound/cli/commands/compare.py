@@ -38,8 +38,8 @@ from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
 from corebound.cli.options import Json, ProjectName, Quiet, Records, notifier
 from corebound.cli.output.console import Console, print_table
-from corebound.cli.output.hosts_text import By, markdown_hosts, print_hosts
 from corebound.cli.output.json import print_json
+from corebound.cli.output.sections import print_sections
 from corebound.cli.output.verdicts import (
     SIGNS,
     VERDICT_WIDTH,
@@ -47,6 +47,8 @@ from corebound.cli.output.verdicts import (
     verdict_text,
 )
 from corebound.errors import InputError
+from corebound.present.hosts import By, hosts_sections
+from corebound.present.markdown import markdown as sections_markdown
 from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
@@ -95,10 +97,12 @@ def compare(
         hosts = compare_recorded_hosts(records, files, notifier(console))
         if as_json:
             print_json(hosts_document(hosts))
-        elif form == "md":
-            typer.echo(markdown_hosts(hosts, by=by, show_all=show_all))
+            return
+        sections = hosts_sections(hosts, by=by, show_all=show_all)
+        if form == "md":
+            typer.echo(sections_markdown(sections))
         else:
-            print_hosts(hosts, Console(), by=by, show_all=show_all)
+            print_sections(sections, Console())
         return
     if names is None or len(names) != 2:
         raise InputError(

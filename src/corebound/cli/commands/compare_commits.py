@@ -14,7 +14,6 @@ from rich.text import Text
 from corebound import text
 from corebound.analysis.commit_comparison import CellVerdict
 from corebound.analysis.launch_modes import mode_text
-from corebound.analysis.wording import launches_to_decide
 from corebound.cli.options import (
     Budget,
     Config,
@@ -285,6 +284,6 @@ def _test_case(cell: CellVerdict) -> TestCase:
         return replace(
             case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
         )
-    needed = launches_to_decide(pair.comparison.launches_needed if pair.comparison else None)
-    verdict = ", ".join(filter(None, (cell.verdict or "no result", needed)))
-    return replace(case, output=f"{verdict}: {slowdown}")
+    verdict = verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result"
+    _sign, _, words = verdict.partition(" ")
+    return replace(case, output=f"{words}: {slowdown}")

@@ -40,7 +40,7 @@ from corebound.present.tune import (
     verification_sections,
 )
 from corebound.records.jsonl import RECORDS
-from corebound.records.tuning import Objective
+from corebound.scenario.objectives import Objective, objectives_help
 from corebound.workflow import projects
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.tune import TuneOutcome, TuneRequest, tune_loads, tune_scenario
@@ -61,8 +61,7 @@ def tune(
         Objective | None,
         typer.Option(
             "--objective",
-            help="latency, the default: time of an iteration; throughput: of all workers; rate: of"
-            " a server's requests within --bound; cost: CPU time.",
+            help=objectives_help(),
         ),
     ] = None,
     bound: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corebound import units
-from corebound.analysis.wording import NO_ESTIMATE, launches_to_decide, relative_speed, speed_bounds
+from corebound.analysis.wording import NO_ESTIMATE, relative_speed, speed_bounds
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import is_usable_ratio
 
@@ -16,15 +16,15 @@ _DIGITS = 3
 
 
 def verdict_text(comparison: Comparison, verdict: Verdict | None = None) -> str:
-    """A verdict for a table, with the launches needed to decide.
+    """A verdict for a table, with the launches needed to decide: short, for 80 columns.
 
     Args:
         comparison: The comparison.
         verdict: Its verdict after correction for several comparisons; None takes its own.
     """
     verdict = verdict or comparison.verdict
-    text = f"{SIGNS[verdict]} {verdict}"
-    return ", ".join(filter(None, (text, launches_to_decide(comparison.launches_needed))))
+    needed = comparison.launches_needed
+    return f"{SIGNS[verdict]} {verdict}" + (f", ~{needed} launches" if needed else "")
 
 
 def duration_text(value_ns: float | None) -> str:

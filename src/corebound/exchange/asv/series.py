@@ -67,7 +67,7 @@ class BenchmarkRows:
     Attributes:
         params: The values of each parameter. Results are for their product, the last one fastest.
         files: The number of each file.
-        environment_keys: The circumstances in which each was measured.
+        environment_keys: The environment in which each was measured.
     """
 
     __slots__ = (
@@ -239,7 +239,7 @@ def _double(value: float) -> float:
 
 
 T = TypeVar("T")
-# The circumstance that holds the version of a benchmark.
+# The part of an environment that holds the version of a benchmark.
 VERSION = "benchmark"
 
 
@@ -338,9 +338,9 @@ def sort_points(points: HistoryPoints) -> HistoryPoints:
 
 
 def complete_environments(points: HistoryPoints) -> HistoryPoints:
-    """Complete missing circumstances from the next point that has them.
+    """Complete missing parts of environments from the next point that has them.
 
-    Old files of asv lack some circumstances, such as the version of a benchmark or the number
+    Old files of asv lack some parts, such as the version of a benchmark or the number
     of CPUs. Their absence does not mean a change.
     """
     return points.with_environment_keys(_complete(points.environment_keys))
@@ -352,12 +352,12 @@ def _complete(column: Sequence[EnvironmentKey]) -> tuple[EnvironmentKey, ...]:
     previous: EnvironmentKey | None = None
     completed: EnvironmentKey = ()
     for key in reversed(column):
-        # Most points share their circumstances with the previous one.
+        # Most points share their environment with the previous one.
         if key is not previous:
             previous = key
             current = dict(previous)
             later |= known_environment(previous)
-            # In a fixed order, because another order would count as another circumstance.
+            # In a fixed order, because another order would count as another environment.
             names = sorted(later.keys() | current, key=lambda name: (name == VERSION, name))
             completed = tuple((name, later.get(name, "")) for name in names)
             completed = previous if completed == previous else completed
@@ -368,7 +368,7 @@ def _complete(column: Sequence[EnvironmentKey]) -> tuple[EnvironmentKey, ...]:
 
 
 def known_environment(environment_key: EnvironmentKey) -> dict[str, str]:
-    """The circumstances that are known."""
+    """The parts of an environment that are known."""
     return {name: value for name, value in environment_key if value}
 
 
@@ -412,7 +412,7 @@ class SeriesBuilder:
         self._rows: dict[tuple[str, str, str, Params], BenchmarkRows] = {}
         # The last file's rows, by machine and environment, then by benchmark.
         self._last: dict[tuple[str, str], dict[str, BenchmarkRows]] = {}
-        # By the machine's circumstances and by version: files repeat the same ones many times.
+        # By the machine's properties and by version: files repeat the same ones many times.
         self._environment_keys: dict[EnvironmentKey, dict[str, EnvironmentKey]] = {}
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
 from corebound.report.charts.axis import (
@@ -26,6 +27,9 @@ LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
 _LEAST_LABEL_DISTANCE = 0.2
 # In a narrow column, where a label with its direction takes half of it.
 NARROW_COLUMN = 0.5
+
+# More dots of hosts would hide each other.
+_MOST_DOTS = 100
 
 _WIDTH = 1000
 _HEIGHT, _SPARK_HEIGHT = 40, 20
@@ -53,20 +57,6 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     dots: tuple[float, ...] = ()
     margin: float = 0.0
     is_inconclusive: bool = False
-
-
-class ClassStrip(Struct, frozen=True, kw_only=True):
-    """A class of hosts in one row.
-
-    Attributes:
-        plot: Its speed-up with its interval; the dots are those of its hosts.
-        outliers: The speed-ups of hosts far from it.
-        description: Alternative text.
-    """
-
-    plot: IntervalPlot
-    outliers: tuple[float, ...]
-    description: str
 
 
 def comparison_plot(
@@ -217,26 +207,67 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     )
 
 
-def class_svg(strip: ClassStrip, axis: Axis) -> str:
+def class_axis(results: Sequence[ClassResult]) -> Axis:
+    """The axis that the speed-ups of classes of hosts share."""
+    return effect_scale(
+        [
+            value
+            for result in results
+            if result.value is not None
+            for value in (result.value, *_host_values(result), *_host_values(result, outliers=True))
+        ],
+        [
+            (result.interval.low, result.interval.high)
+            for result in results
+            if result.value is not None and result.interval is not None
+        ],
+        margin=0.02,
+    )
+
+
+def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
     """Draw a class of hosts: its value with its interval, a dot for each host, rings for outliers.
 
     Args:
-        strip: The class.
-        axis: From `effect_scale`; hosts beyond it are drawn at its edge.
+        result: The class, with a value.
+        axis: From `class_axis`; hosts beyond it are drawn at its edge.
+        says: The alternative text.
     """
-    dots = "".join(f"M{_x(axis, value)} 17h0" for value in strip.plot.dots)
-    rings = "".join(f"M{_x(axis, value)} 17h0" for value in strip.outliers)
+    dots, rings = (
+        "".join(f"M{_x(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
+        for outliers in (False, True)
+    )
+    verdict = result.verdict or "inconclusive"
+    plot = IntervalPlot(
+        tone=verdict_word(verdict).tone,
+        estimate=result.value,
+        interval=result.interval,
+        is_inconclusive=verdict == "inconclusive",
+    )
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
-        strip.description,
+        says,
         path("one", f"M{_x(axis, 1)} -2V22"),
-        _estimate(strip.plot, axis, y=8),
-        path(f"run {strip.plot.tone}", dots),
+        _estimate(plot, axis, y=8),
+        path(f"run {plot.tone}", dots),
         path("ring", rings),
         path("hole", rings),
         kind="spark",
     )
+
+
+def _host_values(result: ClassResult, *, outliers: bool = False) -> tuple[float, ...]:
+    """The speed-ups of the hosts; of very many, evenly chosen ones, with both ends."""
+    values = sorted(
+        member.cell.speedup
+        for member in result.members
+        if member.deviation.is_outlier is outliers and member.cell.speedup is not None
+    )
+    if len(values) <= _MOST_DOTS:
+        return tuple(values)
+    last = len(values) - 1
+    return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
 
 
 def _ground(axis: Axis, margin: float) -> str:

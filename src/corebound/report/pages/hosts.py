@@ -2,153 +2,83 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
-    ClassAdvice,
-    ClassResult,
     ConfigurationRow,
     HardwareClass,
     HostComparison,
-    Member,
-    OutlierHost,
     ScenarioAcross,
+    compare_hosts,
 )
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.wording import (
     Flag,
     Text,
+    capital,
     count,
     day,
     relative_speed,
     rich,
-    speed_bounds,
     strong,
-    time_text,
-    verdict_word,
 )
-from corebound.records.run_record import Run
-from corebound.report.charts.axis import Axis, effect_scale
-from corebound.report.charts.intervals import ClassStrip, IntervalPlot
+from corebound.present.hosts import advice_table, outliers_table
+from corebound.present.sections import Column, Fact, Named, Table, Value
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.intervals import class_axis
 from corebound.report.elements import Head, Hero
-from corebound.report.scenario.heat_map import tint_of
 from corebound.report.scenario.provenance import topology_text
-from corebound.report.urls import host_file
+from corebound.report.urls import host_file, run_file
+from corebound.units import counted
 
-State = Literal["faster", "slower", "equivalent", "inconclusive", "baseline", "absent"]
 # More hosts of one kind are counted in the notices.
 _MOST_NAMED = 2
 # More hosts are folded by class.
 _MOST_OPEN = 40
-# More dots of hosts would hide each other.
-_MOST_DOTS = 100
 COMPARE = CommandLine("corebound compare --by class")
 
 
-class HostRow(Struct, frozen=True, kw_only=True):
-    """A host, as its latest run saw it.
-
-    Attributes:
-        address: Its page.
-        topology: Its sockets, cores and CPUs in words.
-        latest: Its latest run.
-        runs: The number of its runs.
-        hardware: The name of its class; empty if hosts are not compared.
-    """
-
-    address: str
-    topology: str
-    latest: Run
-    runs: int
-    hardware: str = ""
-
-
-class ClassCell(Struct, frozen=True, kw_only=True):
-    """One configuration on one class.
-
-    Attributes:
-        state: How it looks.
-        sign, text: The value; `read` is what a screen reader adds to it.
-        bounds: Its interval; empty without one.
-        note: The spread, or why there is no value.
-        outliers: (name, anchor) of hosts far from the class.
-        strip: Its chart; None without a ratio.
-        tint: Per cent of the verdict's colour.
-    """
-
-    state: State
-    text: str
-    sign: str = ""
-    read: str = ""
-    bounds: str = ""
-    note: str = ""
-    outliers: tuple[tuple[str, str], ...] = ()
-    strip: ClassStrip | None = None
-    tint: int = 0
-
-
-class MatrixRow(Struct, frozen=True, kw_only=True):
-    """One configuration in all classes; `differs` says that the classes differ."""
-
-    title: str
-    address: str
-    name: str
-    cells: tuple[ClassCell, ...]
-    differs: bool
+# A configuration of a scenario in all classes.
+MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
 
 
 class Matrix(Struct, frozen=True, kw_only=True):
     """Scenarios × classes.
 
     Attributes:
-        classes: (name, cores, number of hosts).
+        classes: Each class with its name and the number of its hosts.
         best: For each scenario the configuration that is fastest over all classes.
         others: All other configurations and the times of baselines.
         axis: Of the charts.
     """
 
-    classes: tuple[tuple[str, str, str], ...]
+    classes: tuple[tuple[HardwareClass, str, int], ...]
     best: tuple[MatrixRow, ...]
     others: tuple[MatrixRow, ...]
     axis: Axis
-
-
-class OutlierRow(Struct, frozen=True, kw_only=True):
-    """A host that is far from its class.
-
-    Attributes:
-        values: (scenario and configuration, its value, the value of its class).
-    """
-
-    anchor: str
-    name: str
-    address: str
-    hardware: str
-    values: tuple[tuple[str, str, str], ...]
-    differs: tuple[tuple[str, str, str], ...]
 
 
 class HostsPage(Struct, frozen=True, kw_only=True):
     """Every host, the one with the latest run first; what holds on which class comes before.
 
     Attributes:
-        rows: The hosts.
-        groups: The same by class, to be folded; empty if they are few.
+        hosts: All hosts; if they are many, by class, to be folded.
+        facts: What hosts have, and how many.
     """
 
     head: Head
     hero: Hero
-    rows: tuple[HostRow, ...]
-    groups: tuple[tuple[str, tuple[HostRow, ...]], ...] = ()
-    matrix: Matrix | None = None
-    outliers: tuple[OutlierRow, ...] = ()
-    facts: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
-    advice: tuple[tuple[str, ClassAdvice], ...] = ()
+    hosts: tuple[tuple[str, Table], ...]
+    matrix: Matrix
+    outliers: Table
+    facts: tuple[Fact, ...]
+    advice: Table
     command: CommandLine = COMPARE
 
 
@@ -164,22 +94,12 @@ def hosts_page(
     """
     latest_first = sorted(hosts, key=lambda host: host.runs[-1].started_at, reverse=True)
     latest = latest_first[0].runs[-1]
-    has_matrix = comparison is not None and bool(comparison.scenarios)
-    names = comparison.class_names if comparison is not None else {}
-    by_host = {host.id: names[host.hardware] for host in (comparison.hosts if comparison else ())}
-    verdict = _headline(comparison) if comparison is not None and has_matrix else None
-    counted = f"{count(len(hosts), 'host')}, {_runs(hosts)}."
+    known = comparison or compare_hosts(())
+    names = known.class_names
+    verdict = _headline(known)
+    runs = sum(host.recorded for host in hosts)
+    counted = f"{count(len(hosts), 'host')}, {count(runs, 'run')}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
-    rows = tuple(
-        HostRow(
-            address=host_file(host.runs[-1].host.id),
-            topology=topology_text(host.runs[-1].host.topology),
-            latest=host.runs[-1],
-            runs=host.recorded,
-            hardware=by_host.get(host.runs[-1].host.id, ""),
-        )
-        for host in latest_first
-    )
     return HostsPage(
         head=Head(
             title="Corebound: hosts",
@@ -193,35 +113,54 @@ def hosts_page(
             context="",
             verdict=verdict or rich(counted),
             support=rich(f"{counted} {support}" if verdict else support),
-            flags=tuple(_flags(comparison)) if comparison is not None and has_matrix else (),
+            flags=tuple(_flags(known)) if known.scenarios else (),
         ),
-        rows=rows,
-        groups=_by_class(rows) if len(rows) > _MOST_OPEN else (),
-        matrix=_matrix(comparison, names) if comparison is not None and has_matrix else None,
-        outliers=tuple(_outlier(outlier, names) for outlier in comparison.outliers)
-        if comparison is not None
-        else (),
-        facts=tuple(_facts(comparison)) if comparison is not None else (),
-        advice=tuple(
-            (names.get(advice.hardware, advice.hardware.name), advice)
-            for advice in comparison.advice
-        )
-        if comparison is not None
-        else (),
+        hosts=_host_tables(latest_first, {host.id: names[host.hardware] for host in known.hosts}),
+        matrix=_matrix(known, names),
+        outliers=outliers_table(known, host_file),
+        facts=tuple(_facts(known)),
+        advice=advice_table(known),
     )
 
 
-def _by_class(rows: Sequence[HostRow]) -> tuple[tuple[str, tuple[HostRow, ...]], ...]:
-    """The rows of each class, by its name; hosts that are not compared come last."""
-    groups: dict[str, list[HostRow]] = {}
-    for row in rows:
-        groups.setdefault(row.hardware, []).append(row)
+def _host_tables(
+    hosts: Sequence[HostRecords], classes: Mapping[str, str]
+) -> tuple[tuple[str, Table], ...]:
+    """The hosts; if they are many, those of each class, and last those that are not compared."""
+    if len(hosts) <= _MOST_OPEN:
+        return (("", _host_table(hosts, classes)),)
+    groups: dict[str, list[HostRecords]] = {}
+    for host in hosts:
+        groups.setdefault(classes.get(host.runs[-1].host.id, ""), []).append(host)
     ordered = sorted(groups.items(), key=lambda group: (not group[0], group[0]))
-    return tuple((name or "Not compared", tuple(own)) for name, own in ordered)
+    return tuple((name or "Not compared", _host_table(own, classes)) for name, own in ordered)
 
 
-def _runs(hosts: Sequence[HostRecords]) -> str:
-    return count(sum(host.recorded for host in hosts), "run")
+def _host_table(hosts: Sequence[HostRecords], classes: Mapping[str, str]) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for records in hosts:
+        latest = records.runs[-1]
+        host = latest.host
+        rows.append(
+            (
+                Named(host.name, note=classes.get(host.id, ""), link=host_file(host.id)),
+                Named(host.cpu_model, note=topology_text(host.topology)),
+                host.kernel,
+                counted(records.recorded),
+                Named(day(latest.started_at), link=run_file(latest)),
+            )
+        )
+    return Table(
+        title="All hosts",
+        columns=(
+            Column("host"),
+            Column("CPUs", "long"),
+            Column("kernel"),
+            Column("runs", "number"),
+            Column("latest run"),
+        ),
+        rows=tuple(rows),
+    )
 
 
 def _best(scenario: ScenarioAcross) -> ConfigurationRow | None:
@@ -309,129 +248,19 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
 
 
 def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> Matrix:
-    best: list[MatrixRow] = []
-    others: list[MatrixRow] = []
-    hardware = list(comparison.classes)
-    for scenario in comparison.scenarios:
-        shown = _best(scenario)
-        for row in scenario.rows:
-            built = MatrixRow(
-                title=scenario.title,
-                address=f"scenario/{scenario.name}.html",
-                name=row.name if row.kind == "speedup" else f"{row.name}, time",
-                cells=tuple(_cell(row.of(each), row, names) for each in hardware),
-                differs=row.differs,
-            )
-            (best if row is shown else others).append(built)
-    strips = [
-        cell.strip for row in (*best, *others) for cell in row.cells if cell.strip is not None
-    ]
+    rows = [(scenario, row) for scenario in comparison.scenarios for row in scenario.rows]
+    shown = [_best(scenario) for scenario in comparison.scenarios]
+    is_best = [any(row is one for one in shown) for _, row in rows]
     return Matrix(
         classes=tuple(
-            (names[each], each.shape, count(len(hosts), "host"))
-            for each, hosts in comparison.classes.items()
+            (hardware, names[hardware], len(hosts))
+            for hardware, hosts in comparison.classes.items()
         ),
-        best=tuple(best),
-        others=tuple(others),
-        axis=effect_scale(
-            [
-                speed
-                for strip in strips
-                for speed in (strip.plot.estimate, *strip.plot.dots, *strip.outliers)
-                if speed is not None
-            ],
-            [
-                (interval.low, interval.high)
-                for strip in strips
-                if (interval := strip.plot.interval) is not None
-            ],
-            margin=0.02,
+        best=tuple(itertools.compress(rows, is_best)),
+        others=tuple(row for row, best in zip(rows, is_best, strict=True) if not best),
+        axis=class_axis(
+            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
         ),
-    )
-
-
-def _cell(
-    result: ClassResult | None, row: ConfigurationRow, names: Mapping[HardwareClass, str]
-) -> ClassCell:
-    if result is None:
-        return ClassCell(state="absent", text="not measured")
-    marks = tuple((member.host.name, _anchor(member.host.id)) for member in result.outliers)
-    if result.value is None:
-        reason = next((reason for _, reason in result.without), "")
-        text = "outliers only" if marks else "no value"
-        return ClassCell(state="absent", text=text, note=reason, outliers=marks)
-    spread = f"spread {result.spread}" if result.spread else "1 host"
-    if row.kind == "time":
-        text = time_text(result.value)
-        return ClassCell(state="baseline", text=text, note=spread, outliers=marks)
-    state = result.verdict or "inconclusive"
-    word = verdict_word(state)
-    size, _, direction = relative_speed(result.value).partition(" ")
-    read = direction if state in {"faster", "slower"} else word.word
-    interval = result.interval
-    odd = f", outliers {', '.join(name for name, _ in marks)}" if marks else ""
-    return ClassCell(
-        state=state,
-        sign=word.sign,
-        text=size,
-        read=read,
-        bounds=speed_bounds(interval.low, interval.high) if interval is not None else "",
-        note=spread,
-        outliers=marks,
-        strip=ClassStrip(
-            plot=IntervalPlot(
-                tone={"faster": "good", "slower": "bad"}.get(state, "plain"),
-                estimate=result.value,
-                interval=interval,
-                dots=_dots(result.members, outliers=False),
-                is_inconclusive=state == "inconclusive",
-            ),
-            outliers=_dots(result.members, outliers=True),
-            description=f"{row.name} on {names[result.hardware]}: {size} {read}{odd}",
-        ),
-        tint=tint_of(result.value) if state in {"faster", "slower"} else 0,
-    )  # fmt: skip
-
-
-def _dots(members: Sequence[Member], *, outliers: bool) -> tuple[float, ...]:
-    """The values of the hosts; of very many, evenly chosen ones, with both ends."""
-    values = sorted(
-        member.cell.speedup
-        for member in members
-        if member.deviation.is_outlier is outliers and member.cell.speedup is not None
-    )
-    if len(values) <= _MOST_DOTS:
-        return tuple(values)
-    last = len(values) - 1
-    return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
-
-
-def _anchor(host: str) -> str:
-    return f"outlier-{host}"
-
-
-def _outlier(outlier: OutlierHost, names: Mapping[HardwareClass, str]) -> OutlierRow:
-    host = outlier.host
-    values = []
-    for scenario, row, member in outlier.rows:
-        of_class = row.of(host.hardware)
-        typical = of_class.value if of_class is not None else None
-        own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns
-        write = relative_speed if row.kind == "speedup" else time_text
-        values.append(
-            (
-                f"{scenario.title}, {row.name}",
-                write(own) if own is not None else "–",
-                write(typical) if typical is not None else "–",
-            )
-        )
-    return OutlierRow(
-        anchor=_anchor(host.id),
-        name=host.name,
-        address=host_file(host.id),
-        hardware=names[host.hardware],
-        values=tuple(values),
-        differs=tuple((each.name, each.own, each.others) for each in outlier.differs),
     )
 
 
@@ -439,19 +268,19 @@ def _outlier(outlier: OutlierHost, names: Mapping[HardwareClass, str]) -> Outlie
 _SHOWN_FACTS = ("kernel", "microcode", "governor", "SMT", "memory", "memory speed")
 
 
-def _facts(
-    comparison: HostComparison,
-) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+def _facts(comparison: HostComparison) -> Iterator[Fact]:
     """What hosts have, and how many: the named facts and the labels that have several values."""
     labels = {name for host in comparison.hosts for name in host.facts if name.startswith("label ")}
     for name in (*_SHOWN_FACTS, *sorted(labels)):
-        values: dict[str, int] = {}
-        for host in comparison.hosts:
-            if name in host.facts:
-                values[host.facts[name]] = values.get(host.facts[name], 0) + 1
+        values = Counter(host.facts[name] for host in comparison.hosts if name in host.facts)
         if values:
             ordered = sorted(values.items(), key=lambda value: (-value[1], value[0]))
-            yield name.removeprefix("label "), tuple(ordered[:_MOST_VALUES])
+            yield Fact(
+                term=capital(name.removeprefix("label ")),
+                value=", ".join(
+                    f"{value} ({count(hosts, 'host')})" for value, hosts in ordered[:_MOST_VALUES]
+                ),
+            )
 
 
 # More values of one fact are left out.

@@ -13,7 +13,6 @@ from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
 from corebound.present.sections import Fact, Table
 from corebound.present.tune import (
-    VALUES,
     certainty,
     common_sentence,
     headline,
@@ -33,6 +32,7 @@ from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Head, Hero, horizontal_ticks, vertical_ticks
 from corebound.report.urls import tune_file
 from corebound.scenario.loader import load_document
+from corebound.scenario.objectives import OBJECTIVES
 from corebound.units import duration
 
 
@@ -130,10 +130,10 @@ def tune_page(
             flags=() if verified is None else (_verified_flag(verified),),
         ),
         command=original_command(run),
-        value=capital(VALUES[result.tuning.objective]),
+        value=capital(OBJECTIVES[result.tuning.objective].value),
         files=tuple(files),
         race=race_table(result),
-        tradeoff=_tradeoff(result) if result.tuning.objective != "cost" else None,
+        tradeoff=None if OBJECTIVES[result.tuning.objective].is_cpu_time else _tradeoff(result),
         sure=certainty(result),
         not_tried=(*not_tried(result), *same_as_others(result)),
         changes=_changes(result),

@@ -28,6 +28,8 @@ from corebound.scenario.wording import join_words
 State = Literal[
     "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
 ]  # fmt: skip
+# The tint grows with the logarithm of the ratio, up to a share at which text stays readable.
+_LEAST_TINT, _TINT_PER_LOG, _MOST_TINT = 8, 60, 55
 # In rows, if it is one of the axes.
 _ROWS = "binding"
 
@@ -114,11 +116,6 @@ def heat_map(result: ScenarioResult) -> HeatMap | None:
     )
 
 
-def tint_of(speedup_ratio: float) -> int:
-    """Per cent of the verdict's colour, up to a share at which text stays readable."""
-    return round(min(8 + 60 * abs(math.log(speedup_ratio)), 55))
-
-
 def _axis_name(axis: str) -> str:
     """An axis as a heading: `parameters.batch_size` is `batch size`."""
     return axis.removeprefix("parameters.").replace("_", " ")
@@ -172,9 +169,15 @@ def _cell(result: ScenarioResult, configurations: Sequence[Shown]) -> HeatCell:
         heard=f"{ratio if is_decided else f'{word.word}, {ratio}'}{', best' if is_best else ''}",
         sign=word.sign,
         note="best" if is_best else "",
-        tint=tint_of(comparison.speedup_ratio) if is_decided else 0,
+        tint=effect_tint(comparison.speedup_ratio) if is_decided else 0,
         is_best=is_best,
     )
+
+
+def effect_tint(speedup_ratio: float) -> int:
+    """The share of a verdict's colour behind a cell, in per cent: more for a larger effect."""
+    distance = abs(math.log(speedup_ratio))
+    return round(min(_LEAST_TINT + _TINT_PER_LOG * distance, _MOST_TINT))
 
 
 # The first clause of a reason; a colon within code is not its end.

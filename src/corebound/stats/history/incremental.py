@@ -195,7 +195,7 @@ class SegmentCache:
 
         A segment that has grown without a sign of a change gets its result at once.
         """
-        whole, grown = {}, {}
+        whole, extended = {}, {}
         for segment in segments:
             part: Segment | None = segment
             while part is not None and part.key not in self._before:
@@ -204,7 +204,7 @@ class SegmentCache:
                     whole[part.key] = part
                 elif (known := self._before.get(before.key)) is not None:
                     if _may_have_changed(part, before, known):
-                        grown[part.key] = part, before
+                        extended[part.key] = part, before
                     else:
                         self.asked[part.key] = known
                 part = before
@@ -212,24 +212,24 @@ class SegmentCache:
         proposed = propose_cuts([segment.values for segment in whole.values()], thresholds)
         self.proposed = dict(zip(whole, proposed, strict=True))
         later = propose_later_cuts(
-            [segment.values for segment, _ in grown.values()],
-            [math.log1p(segment.threshold) for segment, _ in grown.values()],
-            [_reanalysed_since(before) for _, before in grown.values()],
+            [segment.values for segment, _ in extended.values()],
+            [math.log1p(segment.threshold) for segment, _ in extended.values()],
+            [_reanalysed_since(before) for _, before in extended.values()],
         )
-        self.proposed_later = dict(zip(grown, later, strict=True))
+        self.proposed_later = dict(zip(extended, later, strict=True))
 
     @property
-    def news(self) -> NewResults:
+    def results(self) -> NewResults:
         """The requested keys, and the results among them that are new."""
         # Subtracting the keys would go through all earlier results.
         new = {key: found for key, found in self.asked.items() if key not in self._before}
         return tuple(self.asked), new
 
-    def learn(self, needs_search: NewResults) -> None:
-        """Merge the news of a separate cache."""
-        keys, result = needs_search
+    def merge(self, results: NewResults) -> None:
+        """Take the results of a separate cache."""
+        keys, new = results
         for key in keys:
-            self.asked[key] = result.get(key) or self._before[key]
+            self.asked[key] = new.get(key) or self._before[key]
 
     def get(self, key: str) -> SegmentResult | None:
         """The cached result for this key, or None."""

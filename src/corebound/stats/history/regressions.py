@@ -239,7 +239,7 @@ def analyse(
             )
             for series in several
         ]
-        return results, own_cache.news
+        return results, own_cache.results
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
@@ -248,7 +248,7 @@ def analyse(
     size = min(max(len(suite) // _PARTS, _LEAST_TOGETHER), _MOST_TOGETHER)
     together = [suite[at : at + size] for at in range(0, len(suite), size)]
     done = 0
-    for several, (results, news) in zip(together, mapper(analyse_several, together), strict=True):
+    for several, (results, cached) in zip(together, mapper(analyse_several, together), strict=True):
         for series, result in zip(several, results, strict=True):
             if result.error is not None:
                 not_analysed.append(NotAnalysed(series=series, reason=result.error))
@@ -257,7 +257,7 @@ def analyse(
                 too_short.append(series)
             if result.early is not None:
                 early.append(Change(series=series, change_point=result.early, clear=False))
-        segment_cache.learn(news)
+        segment_cache.merge(cached)
         done += len(several)
         progress(done, len(suite))
     return Analysis(

@@ -1,0 +1,275 @@
+"""The results across hosts: by class, by host, the outliers and what is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from corebound.analysis.host_comparison import (
+    ClassResult,
+    ConfigurationRow,
+    HardwareClass,
+    HostComparison,
+    Member,
+    ScenarioAcross,
+)
+from corebound.analysis.wording import (
+    NO_ESTIMATE,
+    and_more,
+    count,
+    relative_speed,
+    speed_bounds,
+    time_text,
+    verdict_word,
+)
+from corebound.present.sections import (
+    Column,
+    Item,
+    Items,
+    Named,
+    Section,
+    Sentence,
+    Table,
+    Value,
+)
+
+By = Literal["host", "class"]
+
+# More values of an outlier host are counted.
+_MOST_ITEMS = 4
+
+
+def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tuple[Section, ...]:
+    """What a terminal and Markdown show.
+
+    Args:
+        comparison: The results of the hosts.
+        by: Whether each host has a row, or each class.
+        show_all: Whether to list also what has no clear difference.
+    """
+    names = comparison.class_names
+    tables = _class_tables if by == "class" else _host_tables
+    return (
+        Sentence(_summary(comparison)),
+        _classes(comparison, names),
+        *tables(comparison, names, show_all=show_all),
+        *((outliers_table(comparison),) if comparison.outliers else ()),
+        *((advice_table(comparison),) if comparison.advice else ()),
+    )
+
+
+def _summary(comparison: HostComparison) -> str:
+    """How many hosts, classes, scenarios and outliers there are."""
+    parts = [
+        count(len(comparison.hosts), "host"),
+        count(len(comparison.classes), "class", "classes"),
+        count(len(comparison.scenarios), "scenario"),
+        count(len(comparison.outliers), "outlier host"),
+    ]
+    return ", ".join(parts)
+
+
+def _classes(comparison: HostComparison, names: dict[HardwareClass, str]) -> Table:
+    too_few = [names[hardware] for hardware in comparison.too_few]
+    return Table(
+        title="Classes",
+        columns=(Column("class"), Column("cores"), Column("hosts"), Column("")),
+        rows=tuple(
+            (names[hardware], hardware.shape, str(len(hosts)), _listed([h.name for h in hosts]))
+            for hardware, hosts in comparison.classes.items()
+        ),
+        notes=(f"Too few hosts to name outliers: {_listed(too_few)}",) if too_few else (),
+    )
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    return " ".join(filter(None, (", ".join(names[:most]), and_more(len(names) - most))))
+
+
+def _class_tables(
+    comparison: HostComparison, names: dict[HardwareClass, str], *, show_all: bool
+) -> Iterator[Table]:
+    for scenario in comparison.scenarios:
+        rows: list[tuple[Value, ...]] = []
+        hidden = 0
+        for row in scenario.rows:
+            decided = any(each.verdict in {"faster", "slower"} for each in row.classes)
+            if not (show_all or decided or row.differs or _has_outliers(row)):
+                hidden += row.kind == "speedup"
+                continue
+            first = row.name if row.kind == "speedup" else f"{row.name} (baseline)"
+            for each in row.classes:
+                rows.append((first, names[each.hardware], *_class_values(each, row)))
+                first = ""
+        notes = [
+            f"Classes differ: {row.name} is {_of(high)} on {names[high.hardware]} and {_of(low)}"
+            f" on {names[low.hardware]}."
+            for row in scenario.rows
+            if row.extremes is not None
+            for high, low in [row.extremes]
+        ]
+        if hidden:
+            notes.append(
+                f"{count(hidden, 'configuration')} without a clear difference; --all lists them."
+            )
+        if scenario.other_version:
+            notes.append(
+                f"Not compared, another version of this scenario: {_listed(scenario.other_version)}"
+            )
+        yield _scenario_table(
+            scenario, ("class", "hosts", "value", "95 % CI", "spread"), rows, notes
+        )
+
+
+def _scenario_table(
+    scenario: ScenarioAcross,
+    headings: Sequence[str],
+    rows: Sequence[tuple[Value, ...]],
+    notes: Sequence[str],
+) -> Table:
+    return Table(
+        title=f"{scenario.name}: {scenario.title}",
+        columns=tuple(map(Column, ("configuration", *headings))),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def _has_outliers(row: ConfigurationRow) -> bool:
+    return any(each.outliers for each in row.classes)
+
+
+def _of(result: ClassResult) -> str:
+    return relative_speed(result.value) if result.value is not None else NO_ESTIMATE
+
+
+def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
+    """Hosts, value, interval and spread of one class in a row."""
+    hosts = str(len(result.members))
+    if result.outliers:
+        hosts += f", {count(len(result.outliers), 'outlier')}"
+    if result.value is None:
+        reasons = list(dict.fromkeys(reason for _, reason in result.without))
+        return hosts, "–", _listed(reasons, most=1), ""
+    spread = result.spread
+    if row.kind == "time":
+        return hosts, time_text(result.value), "", spread
+    sign = verdict_word(result.verdict or "inconclusive").sign
+    interval = result.interval
+    bounds = speed_bounds(interval.low, interval.high) if interval is not None else NO_ESTIMATE
+    return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
+
+
+def _host_tables(
+    comparison: HostComparison, names: dict[HardwareClass, str], *, show_all: bool
+) -> Iterator[Table]:
+    for scenario in comparison.scenarios:
+        rows: list[tuple[Value, ...]] = []
+        hidden = 0
+        for row in scenario.rows:
+            first = row.name if row.kind == "speedup" else f"{row.name} (baseline)"
+            for each in row.classes:
+                for member in each.members:
+                    verdict = member.cell.verdict
+                    if not (show_all or member.deviation.is_outlier) and (
+                        row.kind == "time" or verdict not in {"faster", "slower"}
+                    ):
+                        hidden += 1
+                        continue
+                    rows.append(
+                        (first, member.host.name, names[each.hardware], *_host_values(member, row))
+                    )
+                    first = ""
+        notes = (f"{count(hidden, 'value')} without a clear difference; --all lists them.",)
+        headings = ("host", "class", "value", "95 % CI", "")
+        yield _scenario_table(scenario, headings, rows, notes if hidden else ())
+
+
+def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
+    """Value, interval and a mark for an outlier of one host in a row."""
+    cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
+    if row.kind == "time" or cell.speedup is None:
+        return time_text(cell.time_ns), "", mark
+    bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else NO_ESTIMATE
+    sign = verdict_word(cell.verdict or "inconclusive").sign
+    return f"{sign} {relative_speed(cell.speedup)}", bounds, mark
+
+
+def outliers_table(
+    comparison: HostComparison, address: Callable[[str], str] = lambda _: ""
+) -> Table:
+    """The hosts that are far from their class, where, and what else differs.
+
+    Args:
+        comparison: The results of the hosts.
+        address: The address of the page of a host, by its id.
+    """
+    names = comparison.class_names
+    rows: list[tuple[Value, ...]] = []
+    for outlier in comparison.outliers:
+        host = outlier.host
+        differs = tuple(
+            Item(each.name, each.own, f"others {each.others}") for each in outlier.differs
+        )
+        farthest = sorted(outlier.rows, key=lambda entry: -abs(entry[2].deviation.log))
+        rows.append(
+            (
+                Named(
+                    host.name,
+                    note=names[host.hardware],
+                    link=address(host.id),
+                    anchor=outlier_anchor(host.id),
+                ),
+                Items(tuple(_deviation(*entry) for entry in farthest), most=_MOST_ITEMS),
+                Items(differs, most=_MOST_ITEMS) if differs else "nothing recorded",
+            )
+        )
+    return Table(
+        title="Outlier hosts",
+        columns=(
+            Column("host"),
+            Column("far from its class in", "long"),
+            Column("differs from its class in", "long"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def outlier_anchor(host: str) -> str:
+    """The id by which others on a page link the row of an outlier host."""
+    return f"outlier-{host}"
+
+
+def _deviation(scenario: ScenarioAcross, row: ConfigurationRow, member: Member) -> Item:
+    of_class = row.of(member.host.hardware)
+    typical = of_class.value if of_class is not None else None
+    own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns
+    write = relative_speed if row.kind == "speedup" else time_text
+    return Item(
+        f"{scenario.title}, {row.name}:",
+        "–" if own is None else write(own),
+        f"class {'–' if typical is None else write(typical)}",
+    )
+
+
+def advice_table(comparison: HostComparison) -> Table:
+    """What `corebound tune` recommends by class, and on how many hosts."""
+    names = comparison.class_names
+    return Table(
+        title="Recommended by corebound tune",
+        columns=(Column("class"), Column("scenario"), Column("objective"), Column("configuration")),
+        rows=tuple(
+            (
+                names.get(advice.hardware, advice.hardware.name),
+                advice.scenario,
+                advice.objective,
+                Items(
+                    tuple(
+                        Item(name, aside=count(hosts, "host")) for name, hosts in advice.recommended
+                    ),
+                    most=len(advice.recommended),
+                ),
+            )
+            for advice in comparison.advice
+        ),
+    )

@@ -1,0 +1,71 @@
+"""What `corebound tune` may compare, each objective declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+Objective = Literal["latency", "throughput", "rate", "cost"]
+
+
+class ObjectiveSpec(Struct, frozen=True, kw_only=True):
+    """What distinguishes an objective from others.
+
+    Attributes:
+        help: What it is, in a few words, for the help of the command.
+        value: What a value of it is.
+        words: What a configuration is called that is better than another, and one that is worse.
+        is_cpu_time: Whether a launch is judged by its CPU time, instead of its elapsed time.
+        is_of_all_workers: Whether a launch is judged by what its workers do together.
+        varies_workers: Whether the number of workers may change.
+    """
+
+    help: str
+    value: str
+    words: tuple[str, str]
+    is_cpu_time: bool = False
+    is_of_all_workers: bool = False
+    varies_workers: bool = False
+
+
+OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
+    "latency": ObjectiveSpec(
+        help="time of an iteration",
+        value="time of an iteration",
+        words=("faster", "slower"),
+    ),
+    "throughput": ObjectiveSpec(
+        help="of all workers",
+        value="time per iteration of all workers",
+        words=("more throughput", "less throughput"),
+        is_of_all_workers=True,
+        varies_workers=True,
+    ),
+    # The highest arrival rate of a server within a latency bound, as the time between two requests.
+    "rate": ObjectiveSpec(
+        help="of a server's requests within --bound",
+        value="time between requests at the highest rate within the bound",
+        words=("more requests per second", "fewer requests per second"),
+        varies_workers=True,
+    ),
+    "cost": ObjectiveSpec(
+        help="CPU time",
+        value="CPU time of an iteration",
+        words=("less CPU time", "more CPU time"),
+        is_cpu_time=True,
+    ),
+}
+
+
+def objectives_help() -> str:
+    """All objectives with what they are; the first is the default."""
+    (default, *_), names = OBJECTIVES, OBJECTIVES.items()
+    return (
+        "; ".join(
+            f"{name}{', the default' if name == default else ''}: {spec.help}"
+            for name, spec in names
+        )
+        + "."
+    )
