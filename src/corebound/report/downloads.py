@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from msgspec import to_builtins
@@ -34,7 +35,7 @@ from corebound.analysis.serialize import (
 from corebound.diagnosis.evidence import Finding
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
-from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
+from corebound.report.scenario.operators import OUTSIDE, span_ns, types_ns
 from corebound.stats.history.regressions import Change
 from corebound.worker.operator_table import Operator
 
@@ -101,7 +102,7 @@ def _lines(
         for operator in profile.operators
     ]
     if profile.outside_ns is not None:
-        lines.append(_operator(profile, OUTSIDE, outside_ns, None, alike))
+        lines.append(_operator(profile, OUTSIDE, attrgetter("outside_ns"), None, alike))
     return lines
 
 

@@ -13,8 +13,20 @@ from markupsafe import Markup
 from corebound import units
 from corebound.analysis import wording
 from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
-from corebound.analysis.commands import CommandLine
+from corebound.analysis.commands import (
+    CommandLine,
+    cell_command,
+    deciding_command,
+    import_command,
+    launch_command,
+    plan_command,
+    reproduce_command,
+    series_command,
+)
+from corebound.analysis.duplicate_names import long_names
+from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
+from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.triage import (
     change_factor,
     impact_extent,
@@ -27,21 +39,33 @@ from corebound.report.charts.intervals import (
     change_svg,
     class_svg,
     effect_svg,
+    effect_ticks,
     interval_svg,
     spark_svg,
     table_axis,
     table_ticks,
 )
-from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
+from corebound.report.charts.lines import curves_svg, trace_svg
 from corebound.report.charts.race import lane_svg
 from corebound.report.charts.strips import dots_svg, threads_svg
-from corebound.report.charts.topology import topology_html
+from corebound.report.charts.topology import node_rows, topology_html
+from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
+from corebound.report.scenario.configurations import (
+    launches_text,
+    over_launches,
+    too_short_note,
+)
 from corebound.report.scenario.heat_map import effect_tint
+from corebound.report.scenario.launches import settled_text, status_tone, steady_state_text
+from corebound.report.scenario.provenance import command_comment
+from corebound.report.scenario.threads import affinity_cpus, affinity_text, cpus_text
 from corebound.report.urls import (
     badge_file,
     entry_anchor,
+    host_file,
     run_file,
+    scenario_points_file,
     series_anchor,
     series_url,
 )
@@ -239,7 +263,9 @@ FILTERS: dict[str, Callable[..., str]] = {
     "plain": wording.plain,
     # Addresses, from the site's top.
     "badge_file": badge_file,
+    "host_file": host_file,
     "run_file": run_file,
+    "scenario_points_file": scenario_points_file,
     "series_url": series_url,
     "series_anchor": series_anchor,
     "entry_anchor": entry_anchor,
@@ -297,29 +323,56 @@ class Renderer:
             latest_value=wording.latest_value,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
+            affinity_cpus=affinity_cpus,
+            affinity_text=affinity_text,
+            command_comment=command_comment,
+            effect_ticks=effect_ticks,
+            cpus_text=cpus_text,
+            horizontal_ticks=horizontal_ticks,
+            is_peak_plausible=is_peak_plausible,
+            launches_text=launches_text,
+            over_launches=over_launches,
+            throughput=throughput,
+            launches_to_decide=wording.launches_to_decide,
+            long_names=long_names,
+            too_short_note=too_short_note,
+            node_rows=node_rows,
+            plan_command=lambda cell, result: plan_command(result, cell.cell),
+            settled_text=settled_text,
+            status_tone=status_tone,
+            steady_state=steady_state_text,
+            vertical_ticks=vertical_ticks,
         )
         self._environment.globals.update(
             note=note,
             no_binding_mode=NO_BINDING_MODE,
+            cell_command=cell_command,
             change_svg=change_svg,
             class_svg=class_svg,
             effect_tint=effect_tint,
             commit_bars_svg=commit_bars_svg,
+            curves_svg=curves_svg,
+            deciding_command=deciding_command,
             dots_svg=dots_svg,
             effect_svg=effect_svg,
             history_svg=history_svg,
+            import_command=import_command,
             interval_svg=interval_svg,
+            launch_command=launch_command,
+            launch_counts=launch_counts,
+            metric_of=metric_of,
             lane_svg=lane_svg,
-            percentiles_svg=percentiles_svg,
-            scaling_svg=scaling_svg,
+            peak_share_text=peak_share_text,
+            reproduce_command=reproduce_command,
+            series_command=series_command,
             sparkline_svg=sparkline_svg,
+            spread_bounds=wording.spread_bounds,
             spark_svg=spark_svg,
             table_axis=table_axis,
             table_ticks=table_ticks,
             threads_svg=threads_svg,
             topology_html=topology_html,
             trace_svg=trace_svg,
-            tradeoff_svg=tradeoff_svg,
         )
 
     @property

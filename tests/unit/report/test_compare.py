@@ -657,7 +657,7 @@ def test_a_working_tree_with_changes_is_named_on_pages_and_in_the_terminal(tmp_p
     told = CliRunner().invoke(app, ["regressions", "--records", str(folder)])
     pair = CliRunner().invoke(app, ["compare", "a" * 10, name[:13], "--records", str(folder)])
 
-    assert [name in flag.title for flag in (*flags(one, 0, 0), *overview_flags([one], ()))] == [
+    assert [name in flag.title for flag in (*flags(one, ()), *overview_flags([one], ()))] == [
         True,
         True,
     ]

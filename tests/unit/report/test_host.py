@@ -11,7 +11,7 @@ from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
 from corebound.report.pages.host import CheckHistory, host_page
 from corebound.report.pages.run import run_page
-from corebound.report.scenario.provenance import provenance
+from corebound.report.scenario.provenance import environment_facts
 from support.build import a_host_check, a_run
 from support.machine_trees import check_results, pid_stat, proc_stat
 from support.report_sample import NOW, a_sample, pages_of
@@ -108,7 +108,7 @@ def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
     run, launches = a_sample()
     (result, *_) = latest_results([(replace(run, preflight=(BUSY,)), launches)])
 
-    text = " ".join(fact.value for fact in provenance(result, records_file="f").facts)
+    text = " ".join(fact.value for fact in environment_facts(result, records_file="f"))
 
     assert "busy processes 110 %" in text
     assert "(200)" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
@@ -12,6 +13,7 @@ from corebound.records.telemetry import Disturbance
 from corebound.report.inputs import PageContext
 from corebound.report.pages.run import RunPage, run_page
 from corebound.report.scenario.page import scenario_page
+from corebound.report.scenario.provenance import command_comment
 from corebound.scenario.matrix import expand
 from support.build import (
     a_launch,
@@ -72,7 +74,7 @@ def test_a_run_and_its_scenario_count_alike() -> None:
 
     ((_, _, text, _),) = page_of(*a_night()).scenarios
 
-    assert text == f"{own.launch_counts}; 1 more that profiled operators"
+    assert text == f"{launch_counts(result.launches).says}; 1 more that profiled operators"
     assert any(flag.title == "1 of 3 launches discarded" for flag in own.hero.flags)
 
 
@@ -82,9 +84,7 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     ]
     result = latest_results([(RUN, launches)])[0]
 
-    own = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
-
-    assert "80 minutes" in own.provenance.comment
+    assert "80 minutes" in command_comment(result)
     assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
 
 

@@ -12,10 +12,10 @@ from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
+from corebound.machine.topology import Topology
 from corebound.present.sections import Fact
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
-from corebound.report.charts.topology import Box, node_rows, topology_boxes
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import host_facts, topology_text
 from corebound.report.urls import host_data, host_file
@@ -46,8 +46,7 @@ class HostPage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: The address of the page, from the site's top.
-        boxes: The machine, to be drawn.
-        nodes: The same as a table: node, CPUs, memory, distances.
+        machine: Its sockets, nodes, caches, cores and CPUs.
         noise: The results of calibrations; empty without any.
         checks: The doctor's results; empty if it never ran.
         checked_runs: The number of runs it checked, in words.
@@ -62,8 +61,7 @@ class HostPage(Struct, frozen=True, kw_only=True):
     head: Head
     hero: Hero
     facts: tuple[Fact, ...]
-    boxes: tuple[Box, ...]
-    nodes: tuple[tuple[str, str, str, str], ...]
+    machine: Topology
     noise: tuple[Fact, ...]
     checks: tuple[CheckHistory, ...]
     checked_runs: str
@@ -115,8 +113,7 @@ def host_page(result: HostRecords, *, now: str) -> HostPage:
             flags=(),
         ),
         facts=host_facts(latest),
-        boxes=topology_boxes(host.topology),
-        nodes=node_rows(host.topology),
+        machine=host.topology,
         noise=tuple(map(_noise, result.calibrations)),
         checks=_checks(checked),
         checked_runs=f"each of {len(checked):,} runs" if len(checked) > 1 else "one run",

@@ -24,7 +24,6 @@ from corebound.analysis.launch_metrics import (
 from corebound.analysis.wording import (
     Text,
     TextSpan,
-    Tone,
     capital,
     count,
     day,
@@ -38,7 +37,7 @@ from corebound.present.sections import Fact
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero, damaged_records
-from corebound.report.scenario.launches import log_tail, status_tone
+from corebound.report.scenario.launches import log_tail
 from corebound.report.scenario.provenance import host_facts, lock_fact
 from corebound.report.urls import host_file, raw_file, run_file
 from corebound.units import cpu_quota, size
@@ -57,11 +56,6 @@ class RunLaunch(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     log: str
     command: CommandLine
-
-    @property
-    def tone(self) -> Tone:
-        """The tone of its status."""
-        return status_tone(self.launch.status)
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
