@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter, Measurement, with_results
@@ -19,6 +18,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.scenario.models import ProfileName
 from corebound.stats.bisection import Outcome
+from corebound.stats.intervals import Ends
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.bisect import bisect_commits
 from corebound.workflow.prepare import RunRequest
@@ -84,7 +84,7 @@ def compare_commits(
         unlocked=unlocked,
         wait_s=wait_s,
     )
-    comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
+    comparison = compared.of_verdicts(outcome)
     return with_results(comparison, of_files([outcome.records]))
 
 

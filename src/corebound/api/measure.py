@@ -16,7 +16,7 @@ from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget, Seed, path_or_none
 from corebound.api.comparison import Comparison
-from corebound.api.results import Results, StoredRun
+from corebound.api.results import Results, RunReader
 from corebound.errors import InputError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.jsonl import RECORDS, Stored
@@ -194,7 +194,7 @@ def run(
 
 def _results_of(result: RunResult) -> Results:
     stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
-    return Results([StoredRun(run=result.run, read=lambda: stored)])
+    return Results([RunReader(run=result.run, read=lambda: stored)])
 
 
 def measurement_of(result: RunResult) -> Measurement:

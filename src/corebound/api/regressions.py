@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from corebound.analysis.serialize import Ends, ratio_interval_pair
 from corebound.analysis.triage import change_status
 from corebound.api.shown import Shown
 from corebound.records.decisions import State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.intervals import Ends, ratio_interval_pair
 from corebound.workflow.projects import Notify
 from corebound.workflow.regressions import AnalysedHistory, analyse_history
 from corebound.workflow.regressions_document import regressions_document

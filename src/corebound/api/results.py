@@ -91,7 +91,7 @@ class Selection(Struct, frozen=True, kw_only=True):
         return self.host is None or any(fnmatchcase(name, self.host) for name in names)
 
 
-class StoredRun(Struct, frozen=True, kw_only=True):
+class RunReader(Struct, frozen=True, kw_only=True):
     """A run, and the function that reads its launches."""
 
     run: Run
@@ -103,7 +103,7 @@ class Results:
 
     def __init__(
         self,
-        runs: Sequence[StoredRun],
+        runs: Sequence[RunReader],
         *,
         records: Path | None = None,
         selection: Selection | None = None,
@@ -346,7 +346,7 @@ class Results:
         if isinstance(result, CommitComparison):
             return compared.of_commits(result)
         if isinstance(result, CompareCommitsResult):
-            return compared.of_verdicts(result.verdicts, result.sides.names, result.document)
+            return compared.of_verdicts(result)
         return compared.of_runs(result.comparison, result.noise)
 
     def series(self) -> tuple[Series, ...]:
@@ -441,7 +441,7 @@ class Results:
         }
         yield from latest.values()
 
-    def _selected_runs(self) -> Iterator[StoredRun]:
+    def _selected_runs(self) -> Iterator[RunReader]:
         """Oldest first."""
         return (stored for stored in self._runs if self._selection.has_run(stored.run))
 
@@ -530,8 +530,8 @@ def of_files(files: Sequence[Path]) -> Results:
     return Results([_stored(file, jsonl.read_run(file)) for file in files if file.exists()])
 
 
-def _stored(file: Path, run: Run) -> StoredRun:
-    return StoredRun(run=run, read=lambda: jsonl.read(file))
+def _stored(file: Path, run: Run) -> RunReader:
+    return RunReader(run=run, read=lambda: jsonl.read(file))
 
 
 def _warn(message: str) -> None:

@@ -220,9 +220,9 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
         [
             {
                 **compared_cell_row(comparison, cell),
-                "command": compare_again_command(comparison.before, comparison.after, cell.cell).at(
-                    records
-                ),
+                "command": compare_again_command(
+                    comparison.before, comparison.after, cell.configuration
+                ).at(records),
             }
             for cell in comparison.cells
         ]

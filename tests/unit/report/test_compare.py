@@ -152,8 +152,8 @@ def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
     cell = comparison.cells[0]
     cell = replace(
         cell,
-        before=replace(cell.before, interval=one),
-        after=replace(cell.after, interval=two),
+        before_summary=replace(cell.before_summary, interval=one),
+        after_summary=replace(cell.after_summary, interval=two),
     )
 
     page = compare_page(replace(comparison, cells=(cell,)), PageContext(now=NOW))
