@@ -85,6 +85,7 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         cells: Comparable cells that are in both runs, by change over noise.
         not_comparable: Cells in both runs that are not comparable: (id, what differs).
         only_in_one: Cells in only one of the runs: (id, the run's id).
+        noise: Sentences about the smallest difference that their host can detect, if known.
     """
 
     before: Run
@@ -92,6 +93,7 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     cells: tuple[ComparedCell, ...]
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
+    noise: tuple[str, ...] = ()
 
     @property
     def code(self) -> Literal["same commit", "commit unknown"] | None:

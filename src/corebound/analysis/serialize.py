@@ -1,4 +1,4 @@
-"""Cells, comparisons and changes as plain data, for `--json` output, downloads and exports.
+"""Cells and comparisons as plain data, for `--json` output, downloads and exports.
 
 A document is a JSON object; its intervals are pairs, such as `speedup_interval`. A row is flat, for
 CSV; the ends of its intervals have columns of their own, such as `speedup_low_ratio`. Values are
@@ -7,8 +7,6 @@ not rounded, names end in their units, and None stands for a value that is missi
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +15,6 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CellAtCommits,
@@ -40,13 +37,11 @@ from corebound.analysis.server_workers import worker_activity
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
-from corebound.records.history import HistoryPoint
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import cell_identity
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison, ModeComparison
-from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import (
     Ends,
     Interval,
@@ -54,9 +49,7 @@ from corebound.stats.intervals import (
     is_usable_spread,
     ratio_interval_pair,
 )
-from corebound.stats.launch_summary import CellSummary
 from corebound.stats.server_summary import MeanWithInterval, StreamedCell, summarise_served
-from corebound.text import spreadsheet
 
 # Larger powers are no numbers.
 _MOST_LOG = 700.0
@@ -301,13 +294,13 @@ def _commit(commit: Commit) -> dict[str, Any]:
     }
 
 
-def run_comparison_document(comparison: RunComparison, noise: Sequence[str]) -> dict[str, Any]:
-    """The cells of two runs; `noise` describes the smallest detectable difference."""
+def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
+    """The cells of two runs."""
     return {
         "before": _run(comparison.before),
         "after": _run(comparison.after),
         "note": RUNS_CAVEAT,
-        "noise": noise,
+        "noise": comparison.noise,
         "cells": [_compared_cell(cell) for cell in comparison.cells],
         **_uncompared(comparison, "run"),
     }
@@ -377,65 +370,6 @@ def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     }
 
 
-def compared_cell_row(comparison: RunComparison, cell: ComparedCell) -> dict[str, Any]:
-    """A cell in two runs as columns."""
-    return {
-        "host": comparison.after.host.id,
-        "scenario": cell.scenario,
-        "cell": cell.cell,
-        "before_run": comparison.before.id,
-        "after_run": comparison.after.id,
-        **_side_columns("before", cell.before_summary),
-        **_side_columns("after", cell.after_summary),
-        **_compared_columns(cell),
-        "launches_needed": cell.launches_needed,
-        "floor_ratio": cell.floor_ratio,
-        "between_runs_spread_ratio": cell.between.spread_ratio,
-        "between_runs_learned_from": cell.between.runs,
-        "delay_ratio": cell.delay_ratio,
-    }
-
-
-def _side_columns(name: str, summary: CellSummary) -> dict[str, Any]:
-    return {
-        f"{name}_ns": summary.median_ns,
-        **interval_columns(name, interval_pair(summary.interval), "_ns"),
-        f"{name}_launches": len(summary.launches),
-    }
-
-
-def compared_series_row(comparison: CommitComparison, series: ComparedSeries) -> dict[str, Any]:
-    """A series at two commits as columns."""
-    return {
-        "project": comparison.project,
-        "host": series.series.host,
-        "benchmark": series.scenario,
-        "cell": series.cell,
-        "unit": series.unit,
-        "before_commit": comparison.before.sha,
-        "after_commit": comparison.after.sha,
-        **_point_columns("before", series.before_point),
-        **_point_columns("after", series.after_point),
-        **_compared_columns(series),
-    }
-
-
-def _point_columns(name: str, point: HistoryPoint) -> dict[str, Any]:
-    low, high = point.bounds or (None, None)
-    return {name: point.value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _compared_columns(row: ComparedRow) -> dict[str, Any]:
-    """The comparison before correction; `is_significant`: whether it remains after it."""
-    return {
-        "ratio": row.speedup_ratio,
-        **interval_columns("ratio", row.speedup_interval),
-        "p_value": row.p_value,
-        "verdict": row.comparison.verdict if row.comparison else None,
-        "is_significant": row.is_significant,
-    }
-
-
 def cell_at_commits_document(cell: CellAtCommits) -> dict[str, Any]:
     """A cell at two commits that were measured interleaved."""
     return {
@@ -448,53 +382,6 @@ def cell_at_commits_document(cell: CellAtCommits) -> dict[str, Any]:
         "cpu_ratio": cell.cpu_ratio,
         "missing": cell.missing,
     }
-
-
-def change_row(change: Change, history: ChangeHistory) -> dict[str, Any]:
-    """A change as columns."""
-    step, good, bad = change.change_point, change.last_good, change.first_bad
-    recovered_good, recovered_bad = change.recovered_between or (None, None)
-    return {
-        "id": change.id,
-        "status": history.status(change),
-        "because": history.because(change) or None,
-        "measured_again": history.answer(change) or None,
-        "project": change.series.project,
-        "host": change.series.host,
-        "benchmark": change.series.scenario,
-        "cell": change.series.cell,
-        "importance": change.series.importance,
-        "unit": change.series.unit,
-        "level_before": step.before,
-        "level_after": step.before * step.ratio,
-        "ratio": step.ratio,
-        **interval_columns("ratio", ratio_interval_pair(step.interval)),
-        "p_value": step.p_value,
-        "last_good": good.at,
-        "at": change.since,
-        "first_bad": bad.at,
-        "last_good_commit": _sha(good),
-        "first_bad_commit": _sha(bad),
-        "subject": bad.commit.subject if bad.commit else None,
-        "recovered_last_good_commit": _sha(recovered_good),
-        "recovered_first_bad_commit": _sha(recovered_bad),
-        "recovered_left": step.recovery.left if step.recovery else None,
-    }
-
-
-def _sha(point: HistoryPoint | None) -> str | None:
-    return point.commit.sha if point and point.commit else None
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet."""
-    text = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
-    return text.getvalue()
 
 
 def json_file(document: Any) -> str:

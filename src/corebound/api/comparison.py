@@ -115,7 +115,7 @@ class Comparison(Shown, frozen=True, kw_only=True):
         return notebook.comparison_html(self)
 
 
-def of_runs(result: RunComparison, noise: tuple[str, ...]) -> Comparison:
+def of_runs(result: RunComparison) -> Comparison:
     """The comparison of two runs."""
     return Comparison(
         before=_run_name(result.before),
@@ -123,7 +123,7 @@ def of_runs(result: RunComparison, noise: tuple[str, ...]) -> Comparison:
         rows=result.cells,
         not_comparable=dict(result.not_comparable),
         only_in_one=dict(result.only_in_one),
-        document=run_comparison_document(result, noise),
+        document=run_comparison_document(result),
     )
 
 

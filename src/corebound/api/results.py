@@ -347,7 +347,7 @@ class Results:
             return compared.of_commits(result)
         if isinstance(result, CompareCommitsResult):
             return compared.of_verdicts(result)
-        return compared.of_runs(result.comparison, result.noise)
+        return compared.of_runs(result)
 
     def series(self) -> tuple[Series, ...]:
         """The selected series with the selected points, as corebound keeps them."""

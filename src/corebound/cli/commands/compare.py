@@ -120,7 +120,7 @@ def compare(
     result = (
         text_of_commits(compared)
         if isinstance(compared, CommitComparison)
-        else text_of_runs(compared.comparison, compared.noise)
+        else text_of_runs(compared)
     )
     if as_json:
         print_json(result.document)
@@ -161,8 +161,8 @@ class ComparisonText(Struct, frozen=True, kw_only=True):
     document: dict[str, Any]
 
 
-def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
-    """Prepare the output for two runs; `noise` describes the smallest detectable difference."""
+def text_of_runs(result: RunComparison) -> ComparisonText:
+    """Prepare the output for two runs."""
     return ComparisonText(
         before=_run_name(result.before),
         after=_run_name(result.after),
@@ -171,9 +171,9 @@ def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> Comparison
         closing=(
             *_closing(result, _CELLS, "runs"),
             f"{RUNS_CAVEAT} {run_variation_note(result)}".strip(),
-            *noise,
+            *result.noise,
         ),
-        document=run_comparison_document(result, noise),
+        document=run_comparison_document(result),
     )
 
 
