@@ -7,23 +7,25 @@ scenario has a column `axis_NAME`, whose values are text as on the pages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
 from corebound.analysis.serialize import cell_row, interval_columns
 from corebound.api.comparison import baseline_rows
-from corebound.api.regressions import HistoryChange
 from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
-from corebound.report.downloads import profile_data
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from corebound.api.regressions import HistoryChange
 
 _TEXT, _NUMBER, _COUNT, _TRUTH = "string", "Float64", "Int64", "boolean"
 _RUN = {
@@ -97,6 +99,8 @@ def runs(all_runs: Iterable[Run]) -> pd.DataFrame:
 
 def iterations(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """One row for each timed iteration of the launches with samples, warm-up included."""
+    import pandas as pd
+
     parts: dict[str, list[Any]] = {}
     length = 0
     for cell in cells:
@@ -229,6 +233,8 @@ def history(all_series: Iterable[Series]) -> pd.DataFrame:
 
 def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
     """One row for each operator of each profiled configuration, in each run."""
+    from corebound.report.downloads import profile_data
+
     return frame(
         (
             {

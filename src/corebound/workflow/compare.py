@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ def compare_recorded(
     after: str,
     records: Path,
     notify: Notify,
-    status: Callable[[str], AbstractContextManager[object]],
+    status: Callable[[str], AbstractContextManager[object]] = nullcontext,
     *,
     project: str | None = None,
 ) -> RunComparison | CommitComparison | CompareCommitsResult:
