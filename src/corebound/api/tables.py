@@ -13,13 +13,14 @@ import numpy as np
 
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
-from corebound.analysis.serialize import cell_row, interval_columns
+from corebound.analysis.serialize import interval_columns
 from corebound.api.comparison import baseline_rows
 from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
 from corebound.scenario.cell import axes_of_key
+from corebound.stats.intervals import interval_pair
 from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
 
 if TYPE_CHECKING:
@@ -161,12 +162,12 @@ def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
         pairs = [*result.ranked]
         rows = baseline_rows(pairs, margin=result.measure.margin)
         for pair, row in zip(pairs, rows, strict=True):
-            values = cell_row(pair.cell)
             yield {
                 **cell_columns(result.run, pair.cell.cell),
-                **{name: values[name] for name in ("median_ns", "median_low_ns", "median_high_ns")},
                 "baseline": pair.baseline.cell.key,
                 "baseline_median_ns": row.before,
+                "median_ns": row.after,
+                **interval_columns("median", interval_pair(pair.cell.summary.interval), "_ns"),
                 **_values(row, _COMPARISON),
             }
 
