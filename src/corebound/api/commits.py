@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter, Measurement, with_results
@@ -18,6 +17,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.scenario.models import ProfileName
 from corebound.stats.bisection import Outcome
+from corebound.stats.intervals import Ends
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.bisect import BisectRequest, bisect_commits
 from corebound.workflow.options import request_of
@@ -68,7 +68,7 @@ def compare_commits(
     files = files or (DEFAULT_SCENARIOS,)
     request = request_of(workflow.CompareCommitsRequest, locals())
     outcome = workflow.compare_commits(request, CallReporter(notify))
-    comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
+    comparison = compared.of_verdicts(outcome)
     return with_results(comparison, of_files([outcome.records]))
 
 

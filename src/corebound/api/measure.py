@@ -15,7 +15,7 @@ from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget, Seed
 from corebound.api.comparison import Comparison
-from corebound.api.results import Results, StoredRun
+from corebound.api.results import Results, RunReader
 from corebound.errors import InputError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.jsonl import RECORDS, Stored
@@ -163,7 +163,7 @@ def run(
 
 def _results_of(result: RunResult) -> Results:
     stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
-    return Results([StoredRun(run=result.run, read=lambda: stored)])
+    return Results([RunReader(run=result.run, read=lambda: stored)])
 
 
 def measurement_of(result: RunResult) -> Measurement:

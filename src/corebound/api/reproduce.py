@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from corebound.analysis.serialize import Ends
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
+from corebound.stats.intervals import Ends
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.reproduce import ReproduceRequest, reproduce_result

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.tuning_checks import Answer
 from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget, Seed, in_python
-from corebound.api.comparison import ComparedRow
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown

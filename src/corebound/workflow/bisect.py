@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from corebound.analysis.serialize import ratio_interval_pair
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
@@ -28,6 +27,7 @@ from corebound.stats.bisection import (
     search,
 )
 from corebound.stats.comparison import log_ratios
+from corebound.stats.intervals import ratio_interval_pair
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes

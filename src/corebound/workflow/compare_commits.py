@@ -9,14 +9,15 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, to_builtins
 
-from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
+from corebound.analysis.commit_comparison import CellAtCommits
+from corebound.analysis.compared import judge_together
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     analyse_scenario,
     compare_cells,
 )
-from corebound.analysis.serialize import commit_pair_document
+from corebound.analysis.serialize import cell_at_commits_document
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.records.jsonl import Stored
@@ -49,7 +50,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
     """
 
     sides: Sides
-    verdicts: tuple[CellVerdict, ...]
+    verdicts: tuple[CellAtCommits, ...]
     noise: tuple[str, ...]
     records: Path
     ending: Ending
@@ -66,7 +67,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
             "records": str(self.records),
             "regressions": sum(cell.is_regression for cell in self.verdicts),
             "noise": self.noise,
-            "cells": [commit_pair_document(cell) for cell in self.verdicts],
+            "cells": [cell_at_commits_document(cell) for cell in self.verdicts],
         }
 
 
@@ -185,26 +186,25 @@ def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> CompareCo
     )
 
 
-def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellVerdict, ...]:
-    return judge_cells([pair for result in results for pair in _pairs(result, both)])
+def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellAtCommits, ...]:
+    return tuple(judge_together([cell for result in results for cell in _cells(result, both)]))
 
 
-def _fewest_pairs(verdicts: Iterable[CellVerdict]) -> int:
-    comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
-    return min((comparison.pairs for comparison in comparisons), default=0)
+def _fewest_pairs(verdicts: Iterable[CellAtCommits]) -> int:
+    return min((cell.pairs for cell in verdicts if cell.comparison), default=0)
 
 
-def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
+def _exit_code(verdicts: Sequence[CellAtCommits], result: RunResult) -> int:
     """See `CompareCommitsResult.exit_code`."""
     if any(cell.is_regression for cell in verdicts):
         return REGRESSION
-    if not any(cell.pair.missing for cell in verdicts):
+    if not any(cell.missing for cell in verdicts):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code
 
 
-def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
+def _cells(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
     """Pair each cell of a scenario across both sides."""
     by_side: dict[tuple[str, str | None], CellResult] = {
         (key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
@@ -215,8 +215,8 @@ def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
         yield CellAtCommits(
             scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(SIDES_SUFFIX),
             cell=key,
-            base_ns=base.summary.median_ns if base else None,
-            head_ns=head.summary.median_ns if head else None,
+            before=base.summary.median_ns if base else None,
+            after=head.summary.median_ns if head else None,
             comparison=compare_cells(result, head.cell, base.cell) if head and base else None,
             margin=result.measure.margin,
             missing=tuple(

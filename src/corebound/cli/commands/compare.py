@@ -17,15 +17,16 @@ from corebound.analysis.commit_comparison import (
     CommitComparison,
     ComparedSeries,
 )
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.compared import (
+    ComparedRow,
+    count_no_difference,
+    count_not_compared,
+)
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
-    Compared,
     ComparedCell,
     RunComparison,
     commit_title,
-    count_no_difference,
-    count_not_compared,
     run_variation_note,
 )
 from corebound.analysis.serialize import (
@@ -49,7 +50,6 @@ from corebound.cli.output.verdicts import (
 from corebound.errors import InputError
 from corebound.present.hosts import By, hosts_sections
 from corebound.present.markdown import markdown as sections_markdown
-from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
 from corebound.workflow.compare import compare_recorded
@@ -119,7 +119,7 @@ def compare(
     result = (
         text_of_commits(compared)
         if isinstance(compared, CommitComparison)
-        else text_of_runs(compared.comparison, compared.noise)
+        else text_of_runs(compared)
     )
     if as_json:
         print_json(result.document)
@@ -136,7 +136,7 @@ class Row(Struct, frozen=True, kw_only=True):
     before: str
     after: str
     verdict: str
-    compared: Compared
+    compared: ComparedRow
     short: str
     group: str = ""
 
@@ -160,8 +160,8 @@ class ComparisonText(Struct, frozen=True, kw_only=True):
     document: dict[str, Any]
 
 
-def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
-    """Prepare the output for two runs; `noise` describes the smallest detectable difference."""
+def text_of_runs(result: RunComparison) -> ComparisonText:
+    """Prepare the output for two runs."""
     return ComparisonText(
         before=_run_name(result.before),
         after=_run_name(result.after),
@@ -170,9 +170,9 @@ def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> Comparison
         closing=(
             *_closing(result, _CELLS, "runs"),
             f"{RUNS_CAVEAT} {run_variation_note(result)}".strip(),
-            *noise,
+            *result.noise,
         ),
-        document=run_comparison_document(result, noise),
+        document=run_comparison_document(result),
     )
 
 
@@ -180,16 +180,16 @@ def _cell_row(cell: ComparedCell, result: RunComparison) -> Row:
     remarks = (
         _verdict(cell),
         result.code if cell.is_finding else None,
-        disturbed_note(cell.before, cell.after),
+        cell.note,
     )
     return Row(
-        name=cell.cell.id,
-        before=duration_text(cell.before.median_ns),
-        after=duration_text(cell.after.median_ns),
+        name=cell.name,
+        before=duration_text(cell.before),
+        after=duration_text(cell.after),
         verdict=", ".join(filter(None, remarks)),
         compared=cell,
-        short=f"  {cell.cell.label}",
-        group=cell.cell.scenario,
+        short=f"  {cell.configuration.label}",
+        group=cell.scenario,
     )
 
 
@@ -269,7 +269,7 @@ def _shown_rows(result: ComparisonText, *, show_all: bool) -> list[Row]:
     return [row for row in result.rows if show_all or row.compared.is_finding]
 
 
-def _has_interval(compared: Compared) -> bool:
+def _has_interval(compared: ComparedRow) -> bool:
     return compared.comparison is not None and compared.comparison.interval is not None
 
 
@@ -303,20 +303,20 @@ def _values(row: Row) -> tuple[str, ...]:
         row.name,
         row.before,
         row.after,
-        row.compared.change or "–",
+        row.compared.ratio_text or "–",
         _bounds(row.compared) or "–",
         row.verdict,
     )
 
 
-def _bounds(compared: Compared) -> str:
+def _bounds(compared: ComparedRow) -> str:
     """The interval of a comparison; in a history, points take the place of launches."""
     if compared.comparison and isinstance(compared, ComparedSeries) and not _has_interval(compared):
         return "too few points"
     return compared_bounds(compared.comparison)
 
 
-def _verdict(compared: Compared) -> str:
+def _verdict(compared: ComparedRow) -> str:
     """The verdict; inconclusive if it is not significant after correction for all comparisons."""
     if compared.comparison is None:
         return "not compared"
@@ -325,13 +325,13 @@ def _verdict(compared: Compared) -> str:
 
 def _less_or_more(compared: ComparedSeries) -> str:
     """The verdict; values other than times are less or more instead of faster or slower."""
-    if compared.series.unit == "ns" or compared.verdict is None or not compared.is_finding:
+    if compared.unit == "ns" or compared.verdict is None or not compared.is_finding:
         return _verdict(compared)
     return f"{SIGNS[compared.verdict]} {'less' if compared.is_less else 'more'}"
 
 
-def _value(compared: ComparedSeries, point: HistoryPoint) -> str:
-    return "–" if point.value is None else value_text(compared.series, point.value)
+def _value(compared: ComparedSeries, value: float | None) -> str:
+    return "–" if value is None else value_text(compared.series, value)
 
 
 def _run_name(run: Run) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import text
-from corebound.analysis.commit_comparison import CellVerdict
+from corebound.analysis.commit_comparison import CellAtCommits
 from corebound.analysis.launch_modes import mode_text
 from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console, fits, print_table
@@ -82,7 +82,7 @@ def _headline(comparison: CompareCommitsResult) -> str:
         headline += f", {faster} faster"
     if inconclusive := sum(cell.verdict == "inconclusive" for cell in verdicts):
         headline += f", {inconclusive} inconclusive"
-    if missing := sum(bool(cell.pair.missing) for cell in verdicts):
+    if missing := sum(bool(cell.missing) for cell in verdicts):
         headline += f", {missing} without results"
     return headline + (" (the budget ran out)." if comparison.ending == "out of time" else ".")
 
@@ -141,14 +141,13 @@ def _table(comparison: CompareCommitsResult, *, is_stacked: bool) -> Table:
     return table
 
 
-def _row(cell: CellVerdict) -> tuple[str, ...]:
-    pair = cell.pair
+def _row(cell: CellAtCommits) -> tuple[str, ...]:
     return (
-        verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result",
-        f"{pair.scenario}[{pair.cell}]",
-        duration_text(pair.base_ns),
-        duration_text(pair.head_ns),
-        _slowdown(pair.comparison, confidence=""),
+        verdict_text(cell.comparison, cell.verdict) if cell.comparison else "– no result",
+        cell.name,
+        duration_text(cell.before),
+        duration_text(cell.after),
+        _slowdown(cell.comparison, confidence=""),
     )
 
 
@@ -171,28 +170,26 @@ def _notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
 def _mode_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """Notes where launches have two modes."""
     return tuple(
-        f"{cell.pair.scenario}[{cell.pair.cell}]: {note}"
+        f"{cell.name}: {note}"
         for cell in comparison.verdicts
-        if (note := mode_text(cell.pair.comparison))
+        if (note := mode_text(cell.comparison))
     )
 
 
 def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """Notes where CPU time disagrees with elapsed time; on a busy host, it is more reliable."""
     return tuple(
-        f"{cell.pair.scenario}[{cell.pair.cell}]: the ratio of CPU times is"
-        f" {cell.pair.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
+        f"{cell.name}: the ratio of CPU times is"
+        f" {cell.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
         " other programs."
         for cell in comparison.verdicts
-        if cell.pair.cpu_differs
+        if cell.cpu_differs
     )
 
 
 def _reasons(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """The reasons for missing results, each once: a failed build fails for all cells."""
-    return tuple(
-        dict.fromkeys(reason for cell in comparison.verdicts for reason in cell.pair.missing)
-    )
+    return tuple(dict.fromkeys(reason for cell in comparison.verdicts for reason in cell.missing))
 
 
 def _markdown(comparison: CompareCommitsResult) -> str:
@@ -226,18 +223,17 @@ def _junit(comparison: CompareCommitsResult) -> str:
     return junit_xml("corebound compare-commits", cases, notes=comparison.noise)
 
 
-def _test_case(cell: CellVerdict) -> TestCase:
-    pair = cell.pair
-    slowdown = _slowdown(pair.comparison)
-    case = TestCase(classname=pair.scenario, name=pair.cell)
-    if pair.missing:
-        reason = "\n".join(pair.missing)
+def _test_case(cell: CellAtCommits) -> TestCase:
+    slowdown = _slowdown(cell.comparison)
+    case = TestCase(classname=cell.scenario, name=cell.cell)
+    if cell.missing:
+        reason = "\n".join(cell.missing)
         error = TestFailure(type="no result", message=reason.partition("\n")[0], details=reason)
         return replace(case, errors=(error,))
     if cell.is_regression:
         return replace(
             case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
         )
-    verdict = verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result"
+    verdict = verdict_text(cell.comparison, cell.verdict) if cell.comparison else "– no result"
     _sign, _, words = verdict.partition(" ")
     return replace(case, output=f"{words}: {slowdown}")
