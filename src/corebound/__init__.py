@@ -9,9 +9,10 @@ __version__ = "0.2.0"
 
 # The names by module; `__init__.pyi` has the same, for type checkers.
 _NAMES = {
+    "analysis.compared": "ComparedRow",
     "api.calibrate": "Calibrations calibrate",
     "api.commits": "Bisection bisect compare_commits",
-    "api.comparison": "ComparedRow Comparison",
+    "api.comparison": "Comparison",
     "api.doctor": "HostChecks doctor restore_host tune_host",
     "api.environments": "environments make_environments remove_environments",
     "api.fleet": "Fleet",

@@ -1,6 +1,7 @@
+from corebound.analysis.compared import ComparedRow
 from corebound.api.calibrate import Calibrations, calibrate
 from corebound.api.commits import Bisection, bisect, compare_commits
-from corebound.api.comparison import ComparedRow, Comparison
+from corebound.api.comparison import Comparison
 from corebound.api.doctor import HostChecks, doctor, restore_host, tune_host
 from corebound.api.environments import environments, make_environments, remove_environments
 from corebound.api.fleet import Fleet

@@ -11,8 +11,7 @@ from playwright.sync_api import Page, expect
 
 from browser.pages import DESK, PHONE, Windows, violations
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commit_comparison import ComparedSeries, compare_commits
-from corebound.analysis.run_comparison import Compared
+from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.wording import compared_bounds
 from corebound.cli.commands.compare import text_of_commits
 from corebound.records.history import HistoryPoints, Series
@@ -112,19 +111,14 @@ def rows_on(page: Page) -> set[Row]:
     return found
 
 
-def cell_of(compared: Compared) -> str:
-    assert isinstance(compared, ComparedSeries)
-    return compared.series.cell
-
-
 def rows_of_terminal(histories: list[Series], pair: tuple[int, int]) -> set[Row]:
     comparison = compare_commits("p", *shas(pair), build_change_history(histories))
     return {
         (
-            cell_of(row.compared),
+            row.compared.cell,
             row.before,
             row.after,
-            row.compared.change or "–",
+            row.compared.ratio_text or "–",
             compared_bounds(row.compared.comparison) or "–",
             row.verdict.split()[-1],
         )

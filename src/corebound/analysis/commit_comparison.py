@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, environment_difference
-from corebound.analysis.run_comparison import Compared, apply_fdr
+from corebound.analysis.compared import ComparedRow, judge_together
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_names import series_name
 from corebound.analysis.wording import (
@@ -25,10 +25,9 @@ from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
 from corebound.scenario.compared_axis import compared_axis
-from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.comparison import Verdict
 from corebound.stats.history.pairwise import compare_points
 from corebound.stats.history.regressions import arrays_of
-from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.units import percent
 
 COMMITS_CAVEAT = (
@@ -37,28 +36,20 @@ COMMITS_CAVEAT = (
 )
 
 
-class ComparedSeries(Compared, frozen=True, kw_only=True):
+class ComparedSeries(ComparedRow, frozen=True, kw_only=True):
     """One benchmark's cell on one machine at both commits.
 
     For a rate the ratio is inverted, so that above 1 and `faster` always mean better.
     """
 
     series: Series
-    before: HistoryPoint
-    after: HistoryPoint
+    before_point: HistoryPoint
+    after_point: HistoryPoint
 
     @property
     def is_less(self) -> bool:
         """Whether the value went down; only meaningful if the verdict is faster or slower."""
-        return (self.verdict == "faster") != self.series.more_is_better
-
-    @property
-    def change(self) -> str:
-        """The ratio in words: only times have a speed, other values are less or more."""
-        if self.comparison is None or self.series.unit == "ns":
-            return super().change
-        words = ("more", "less") if self.series.more_is_better else ("less", "more")
-        return relative_speed(self.comparison.speedup_ratio, words=words)
+        return (self.verdict == "faster") != self.more_is_better
 
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
@@ -122,12 +113,12 @@ def compare_commits(
             where=where,
             fix="Name two commits of one machine and version of the benchmarks.",
         )
-    by_noise = sorted(apply_fdr(compared), key=lambda first: (-first.over_noise, first.series.id))
+    judged = judge_together(compared)
     return CommitComparison(
         project=project,
         before=commits[before],
         after=commits[after],
-        series=tuple(by_noise),
+        series=tuple(sorted(judged, key=lambda row: (-row.over_noise, row.series.id))),
         not_comparable=tuple(not_comparable),
         only_in_one=tuple(only_in_one),
     )
@@ -149,14 +140,20 @@ def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> 
 def _compared(series: Series, indices: tuple[int, int], history: ChangeHistory) -> ComparedSeries:
     change_points = [change.change_point.at for change in history.changes_of(series)]
     before, after = indices[::-1] if series.more_is_better else indices
+    points = [series.points[index] for index in indices]
     return ComparedSeries(
+        scenario=series.scenario,
+        cell=series.cell,
+        before=points[0].value,
+        after=points[1].value,
+        unit=series.unit,
+        more_is_better=series.more_is_better,
         series=series,
-        before=series.points[indices[0]],
-        after=series.points[indices[1]],
+        before_point=points[0],
+        after_point=points[1],
         comparison=compare_points(
             arrays_of(series), before, after, changed=change_points, margin=series.margin
         ),
-        clear=False,
         margin=series.margin,
     )
 
@@ -176,28 +173,23 @@ def commits_of(all_series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
     return commits
 
 
-class CellAtCommits(Struct, frozen=True, kw_only=True):
-    """A cell at two commits.
+class CellAtCommits(ComparedRow, frozen=True, kw_only=True):
+    """A cell at two commits, base and head; its key and its scenario's name are without them.
 
     Attributes:
-        scenario: The scenario's name, without the part that the comparison added.
-        cell: The cell's key, without its commit.
-        base_ns, head_ns: Time of an iteration at each commit; None without a value.
-        comparison: Head compared with base; None if one has no value.
-        margin: Differences within it count as equal.
         missing: Why a side has no value, in words; empty if both have one.
         cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None if
             one is unknown. No verdict is based on it.
     """
 
-    scenario: str
-    cell: str
-    base_ns: float | None
-    head_ns: float | None
-    comparison: Comparison | None
-    margin: float
     missing: tuple[str, ...]
     cpu_ratio: float | None = None
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is slower, and the estimate is so by more than the margin."""
+        ratio = self.speedup_ratio
+        return self.verdict == "slower" and ratio is not None and ratio < 1 / (1 + self.margin)
 
     @property
     def cpu_differs(self) -> bool:
@@ -211,44 +203,6 @@ class CellAtCommits(Struct, frozen=True, kw_only=True):
             and self.cpu_ratio is not None
             and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
         )
-
-
-class CellVerdict(Struct, frozen=True, kw_only=True):
-    """A cell at two commits with its verdict among all cells.
-
-    `verdict` is None without a comparison. `is_regression`: the estimate is slower by more than
-    the margin, and the difference is a finding of the whole suite.
-    """
-
-    pair: CellAtCommits
-    verdict: Verdict | None
-    is_regression: bool
-
-
-def judge_cells(pairs: Sequence[CellAtCommits]) -> tuple[CellVerdict, ...]:
-    """Give each cell its verdict, corrected for the number of cells.
-
-    On average, at most one in twenty reported differences is false (Benjamini & Hochberg). A cell
-    whose own interval excludes 1 but that is not significant after correction is `inconclusive`.
-    """
-    findings = benjamini_hochberg(
-        [pair.comparison.p_value if pair.comparison else None for pair in pairs]
-    )
-    return tuple(
-        _verdict(pair, is_finding=is_finding)
-        for pair, is_finding in zip(pairs, findings, strict=True)
-    )
-
-
-def _verdict(pair: CellAtCommits, *, is_finding: bool) -> CellVerdict:
-    comparison = pair.comparison
-    if comparison is None:
-        return CellVerdict(pair=pair, verdict=None, is_regression=False)
-    verdict = comparison.verdict
-    if verdict in {"faster", "slower"} and not is_finding:
-        verdict = "inconclusive"
-    is_regression = verdict == "slower" and comparison.speedup_ratio < 1 / (1 + pair.margin)
-    return CellVerdict(pair=pair, verdict=verdict, is_regression=is_regression)
 
 
 def sides_verdict(result: ScenarioResult) -> Text:

@@ -6,24 +6,24 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.analysis.change_history import environment_difference
+from corebound.analysis.compared import ComparedRow, judge_together
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.wording import count, relative_speed
+from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.wording import count
 from corebound.errors import InputError
 from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
-from corebound.stats.comparison import Comparison, Verdict, compare, delay_difference
+from corebound.stats.comparison import compare, delay_difference
 from corebound.stats.history.series import environment_keys_of_run, launches_by_cell
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.noise_floor import COPIES, COPY_AXIS
 from corebound.units import percent
 
@@ -51,75 +51,22 @@ RUNS_CAVEAT = (
 )
 
 
-class Compared(Struct, frozen=True, kw_only=True):
-    """One item that was measured twice.
-
-    Attributes:
-        comparison: The later speed as a multiple of the earlier speed; None if one of the two
-            values is missing.
-        clear: Whether the difference is significant after correcting for all comparisons made here.
-        margin: The largest difference that counts as equal.
-    """
-
-    comparison: Comparison | None
-    clear: bool
-    margin: float
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict after correcting for all comparisons.
-
-        None if one of the two values is missing.
-        """
-        if self.comparison is None:
-            return None
-        uncorrected = self.comparison.verdict
-        return (
-            "inconclusive"
-            if uncorrected in {"faster", "slower"} and not self.clear
-            else uncorrected
-        )
-
-    @property
-    def change(self) -> str:
-        """The ratio in words: `1.30× slower`; empty if one of the two values is missing."""
-        return relative_speed(self.comparison.speedup_ratio) if self.comparison else ""
-
-    @property
-    def is_finding(self) -> bool:
-        """Whether the difference is significant and exceeds the margin."""
-        return self.verdict in {"faster", "slower"}
-
-    @property
-    def over_noise(self) -> float:
-        """The distance from no change, in half widths of the interval; 0 if unknown."""
-        interval = self.comparison.interval if self.comparison else None
-        if self.comparison is None or interval is None or not interval.low > 0:
-            return 0.0
-        width = math.log(interval.high / interval.low) / 2
-        distance = abs(math.log(self.comparison.speedup_ratio))
-        return distance / width if width > 0 else (math.inf if distance else 0.0)
-
-
-C = TypeVar("C", bound=Compared)
-
-
-class ComparedCell(Compared, frozen=True, kw_only=True):
+class ComparedCell(ComparedRow, frozen=True, kw_only=True):
     """One cell in both runs.
 
     Attributes:
-        cell: The cell, as in the later run.
+        configuration: The cell, as in the later run.
         title: Its scenario's title.
-        before, after: The summaries of its launches in each run.
+        before_summary, after_summary: The summaries of its launches in each run.
         between: How much its level varies from run to run; its interval is widened accordingly.
         delay_ratio: The factor by which other programs may have slowed one run down more than the
             other; 1 means not at all. The interval is widened by it as well.
     """
 
-    cell: Cell
+    configuration: Cell
     title: str
-    before: CellSummary
-    after: CellSummary
+    before_summary: CellSummary
+    after_summary: CellSummary
     between: BetweenRuns
     delay_ratio: float
 
@@ -138,6 +85,7 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         cells: Comparable cells that are in both runs, by change over noise.
         not_comparable: Cells in both runs that are not comparable: (id, what differs).
         only_in_one: Cells in only one of the runs: (id, the run's id).
+        noise: Sentences about the smallest difference that their host can detect, if known.
     """
 
     before: Run
@@ -145,6 +93,7 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     cells: tuple[ComparedCell, ...]
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
+    noise: tuple[str, ...] = ()
 
     @property
     def code(self) -> Literal["same commit", "commit unknown"] | None:
@@ -164,7 +113,10 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     def launches(self) -> int:
         """The fewest launches per run behind any of the comparisons; 0 if there are none."""
         sides = (
-            side for cell in self.cells if cell.comparison for side in (cell.before, cell.after)
+            side
+            for cell in self.cells
+            if cell.comparison
+            for side in (cell.before_summary, cell.after_summary)
         )
         return min((len(side.launches) for side in sides), default=0)
 
@@ -283,7 +235,7 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     return RunComparison(
         before=first,
         after=second,
-        cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.cell.id))),
+        cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.name))),
         not_comparable=not_comparable,
         only_in_one=tuple(
             (name, run.id)
@@ -346,10 +298,15 @@ def _compared(
         between = between_runs(earlier)
         cells.append(
             ComparedCell(
-                cell=summary_after.cell,
+                scenario=summary_after.cell.scenario,
+                cell=summary_after.cell.key,
+                before=summary_before.median_ns,
+                after=summary_after.median_ns,
+                note=disturbed_note(summary_before, summary_after),
+                configuration=summary_after.cell,
                 title=title,
-                before=summary_before,
-                after=summary_after,
+                before_summary=summary_before,
+                after_summary=summary_after,
                 comparison=compare(
                     summary_after,
                     summary_before,
@@ -357,7 +314,6 @@ def _compared(
                     adaptive=measure.launches.follow_spread,
                     between=between,
                 ),
-                clear=False,
                 margin=measure.margin,
                 between=between,
                 delay_ratio=math.exp(delay_difference(summary_after, summary_before))
@@ -365,18 +321,7 @@ def _compared(
                 else 1.0,
             )
         )
-    return apply_fdr(cells)
-
-
-def apply_fdr(compared: Sequence[C]) -> list[C]:
-    """The same items, each `significant` if significant after correction (Benjamini & Hochberg)."""
-    significant = benjamini_hochberg(
-        [item.comparison.p_value if item.comparison else None for item in compared]
-    )
-    return [
-        replace(item, clear=is_significant)
-        for item, is_significant in zip(compared, significant, strict=True)
-    ]
+    return judge_together(cells)
 
 
 def comparisons(
@@ -465,37 +410,6 @@ def _differs(run: Run, other: Run) -> bool:
     """Whether both commits are known and differ."""
     commit, other_commit = run.commit, other.commit
     return commit is not None and other_commit is not None and commit.sha != other_commit.sha
-
-
-def comparison_summary(items: Sequence[Compared], noun: tuple[str, str]) -> str:
-    """A summary of all comparisons, findings included.
-
-    Args:
-        items: What was measured twice.
-        noun: The name of one item, singular and plural.
-    """
-    unclear, unknown = count_no_difference(items), count_not_compared(items)
-    text = f"{count(len(items) - unknown, *noun)} compared, {unclear:,} without a clear difference"
-    return f"{text}; {unknown:,} more not compared, because a value is missing" if unknown else text
-
-
-def no_difference_note(items: Sequence[Compared]) -> str:
-    """Why the remaining comparisons are not findings, with the number for each reason."""
-    unclear, unknown = count_no_difference(items), count_not_compared(items)
-    parts = [f"No clear difference: {unclear:,}"] if unclear else []
-    parts += [f"not compared, because a value is missing: {unknown:,}"] if unknown else []
-    text = "; ".join(parts)
-    return text[:1].upper() + text[1:]
-
-
-def count_not_compared(items: Iterable[Compared]) -> int:
-    """The number of items that were not compared because a value is missing."""
-    return sum(item.comparison is None for item in items)
-
-
-def count_no_difference(items: Iterable[Compared]) -> int:
-    """The number of comparisons without a clear difference."""
-    return sum(item.comparison is not None and not item.is_finding for item in items)
 
 
 # From this ratio on, the text mentions that other programs delayed the two runs unequally.

@@ -1,4 +1,4 @@
-"""Cells, comparisons and changes as plain data, for `--json` output, downloads and exports.
+"""Cells and comparisons as plain data, for `--json` output, downloads and exports.
 
 A document is a JSON object; its intervals are pairs, such as `speedup_interval`. A row is flat, for
 CSV; the ends of its intervals have columns of their own, such as `speedup_low_ratio`. Values are
@@ -7,25 +7,22 @@ not rounded, names end in their units, and None stands for a value that is missi
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, size_with_interval
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
-    CellVerdict,
+    CellAtCommits,
     CommitComparison,
     ComparedSeries,
 )
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
-from corebound.analysis.host_evidence import HostEvidence
 from corebound.analysis.launch_metrics import (
     context_switches,
     median_of,
@@ -34,55 +31,28 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
-from corebound.analysis.run_comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
+from corebound.analysis.run_comparison import RUNS_CAVEAT, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
-from corebound.analysis.triage import (
-    CommitEntry,
-    Impact,
-    change_factor,
-    impact_extent,
-    impact_size,
-)
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
-from corebound.records.history import HistoryPoint, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
-from corebound.scenario.cell import axes_of_key, cell_identity
-from corebound.stats.between_hosts import ClassEstimate
+from corebound.scenario.cell import cell_identity
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison, ModeComparison
-from corebound.stats.history.alerts import AssessedChange
-from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import (
+    Ends,
     Interval,
-    is_usable,
-    is_usable_ratio,
+    interval_pair,
     is_usable_spread,
+    ratio_interval_pair,
 )
-from corebound.stats.launch_summary import CellSummary
 from corebound.stats.server_summary import MeanWithInterval, StreamedCell, summarise_served
-from corebound.text import spreadsheet
 
-Ends = tuple[float, float]
 # Larger powers are no numbers.
 _MOST_LOG = 700.0
-
-
-def interval_pair(interval: Interval | None) -> Ends | None:
-    """An interval of an amount as its two ends; None without one that is usable."""
-    if interval is None or not is_usable(interval.low, interval.high):
-        return None
-    return interval.low, interval.high
-
-
-def ratio_interval_pair(interval: Interval | None) -> Ends | None:
-    """An interval of a ratio as its two ends; None without one that is usable."""
-    if interval is None or not is_usable_ratio(interval.low, interval.high):
-        return None
-    return interval.low, interval.high
 
 
 def _spread_pair(interval: Interval | None) -> Ends | None:
@@ -95,38 +65,6 @@ def interval_columns(name: str, ends: Ends | None, unit: str = "") -> dict[str, 
     """The two ends of an interval, as `{name}_low{unit}` and `{name}_high{unit}`."""
     low, high = ends or (None, None)
     return {f"{name}_low{unit}": low, f"{name}_high{unit}": high}
-
-
-ComparisonKey = Literal[
-    "speedup_ratio",
-    "speedup_interval",
-    "slowdown_ratio",
-    "slowdown_interval",
-    "verdict",
-    "p_value",
-    "pairs",
-    "launches_needed",
-    "modes",
-    "slow_blocks",
-]
-_COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
-    "speedup_ratio": lambda comparison: comparison.speedup_ratio,
-    "speedup_interval": lambda comparison: ratio_interval_pair(comparison.interval),
-    "slowdown_ratio": lambda comparison: 1 / comparison.speedup_ratio,
-    "slowdown_interval": lambda comparison: _reciprocal_pair(comparison.interval),
-    "verdict": lambda comparison: comparison.verdict,
-    "p_value": lambda comparison: comparison.p_value,
-    "pairs": lambda comparison: comparison.pairs,
-    "launches_needed": lambda comparison: comparison.launches_needed,
-    "modes": lambda comparison: _modes_document(comparison.by_mode),
-    "slow_blocks": lambda comparison: (
-        comparison.host_speeds.slow_blocks if comparison.host_speeds else None
-    ),
-}
-
-
-def _comparison_pair(comparison: Comparison | None) -> Ends | None:
-    return ratio_interval_pair(comparison.interval) if comparison else None
 
 
 def _modes_document(by_mode: ModeComparison | None) -> dict[str, Any] | None:
@@ -148,19 +86,26 @@ def _modes_document(by_mode: ModeComparison | None) -> dict[str, Any] | None:
     }
 
 
-def _reciprocal_pair(interval: Interval | None) -> Ends | None:
-    return None if interval is None else (1 / interval.high, 1 / interval.low)
-
-
-def comparison_document(comparison: Comparison | None, *keys: ComparisonKey) -> dict[str, Any]:
-    """The named values of a comparison, all without a name; None each if it could not be made.
+def comparison_document(comparison: Comparison | None) -> dict[str, Any]:
+    """The values of a comparison; None each if it could not be made.
 
     `speedup_…` is the baseline's time over the cell's, `slowdown_…` the reciprocal.
     """
-    names = keys or tuple(_COMPARISON_VALUES)
-    if comparison is None:
-        return {key: 0 if key == "pairs" else None for key in names}
-    return {key: _COMPARISON_VALUES[key](comparison) for key in names}
+    interval = comparison.interval if comparison else None
+    return {
+        "speedup_ratio": comparison.speedup_ratio if comparison else None,
+        "speedup_interval": ratio_interval_pair(interval),
+        "slowdown_ratio": 1 / comparison.speedup_ratio if comparison else None,
+        "slowdown_interval": (1 / interval.high, 1 / interval.low) if interval else None,
+        "verdict": comparison.verdict if comparison else None,
+        "p_value": comparison.p_value if comparison else None,
+        "pairs": comparison.pairs if comparison else 0,
+        "launches_needed": comparison.launches_needed if comparison else None,
+        "modes": _modes_document(comparison.by_mode) if comparison else None,
+        "slow_blocks": comparison.host_speeds.slow_blocks
+        if comparison and comparison.host_speeds
+        else None,
+    }
 
 
 def cell_document(
@@ -226,9 +171,11 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **_span_columns("whole", cell, total_wall_ns, "_ns"),
         **serving_columns(cell.launches),
         "baseline": cell.baseline.key if cell.baseline else None,
-        **comparison_document(comparison, "speedup_ratio"),
-        **interval_columns("speedup", _comparison_pair(comparison), "_ratio"),
-        **comparison_document(comparison, "verdict"),
+        "speedup_ratio": comparison.speedup_ratio if comparison else None,
+        **interval_columns(
+            "speedup", ratio_interval_pair(comparison.interval) if comparison else None, "_ratio"
+        ),
+        "verdict": comparison.verdict if comparison else None,
     }
 
 
@@ -240,7 +187,7 @@ def serving_columns(launches: Iterable[Launch]) -> dict[str, float | None]:
     columns: dict[str, float | None] = {"requests_per_s": served.per_s.value}
     if served.streamed is not None:
         tokens = streamed_document(served.streamed)
-        columns |= {name: tokens[name] for name in STREAMED_COLUMNS}
+        columns |= {name: tokens[name] for name in StreamedCell.__struct_fields__}
     return columns
 
 
@@ -270,13 +217,6 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
         "streamed": None if served.streamed is None else streamed_document(served.streamed),
         "workers": _workers(cell, host),
     }
-
-
-# The values of `streamed_document` without their intervals.
-STREAMED_COLUMNS = (
-    *("tokens_per_s", "first_token_p50_ns", "first_token_p99_ns"),
-    *("per_token_p50_ns", "per_token_p99_ns", "good_per_s", "good_share"),
-)
 
 
 def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
@@ -354,13 +294,13 @@ def _commit(commit: Commit) -> dict[str, Any]:
     }
 
 
-def run_comparison_document(comparison: RunComparison, noise: Sequence[str]) -> dict[str, Any]:
-    """The cells of two runs; `noise` describes the smallest detectable difference."""
+def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
+    """The cells of two runs."""
     return {
         "before": _run(comparison.before),
         "after": _run(comparison.after),
         "note": RUNS_CAVEAT,
-        "noise": noise,
+        "noise": comparison.noise,
         "cells": [_compared_cell(cell) for cell in comparison.cells],
         **_uncompared(comparison, "run"),
     }
@@ -380,13 +320,13 @@ def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
 
 def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
     return {
-        **cell_identity(cell.cell.scenario, cell.cell.key),
-        "before_ns": cell.before.median_ns,
-        "after_ns": cell.after.median_ns,
-        "before_disturbed_launches": cell.before.disturbed,
-        "after_disturbed_launches": cell.after.disturbed,
-        "before_left_out_launches": len(cell.before.left_out),
-        "after_left_out_launches": len(cell.after.left_out),
+        **cell_identity(cell.scenario, cell.cell),
+        "before_ns": cell.before,
+        "after_ns": cell.after,
+        "before_disturbed_launches": cell.before_summary.disturbed,
+        "after_disturbed_launches": cell.after_summary.disturbed,
+        "before_left_out_launches": len(cell.before_summary.left_out),
+        "after_left_out_launches": len(cell.after_summary.left_out),
         **_compared(cell),
         "floor_ratio": cell.floor_ratio,
         "between_runs": between_runs_document(cell.between),
@@ -396,19 +336,19 @@ def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
 
 def _compared_series(series: ComparedSeries) -> dict[str, Any]:
     return {
-        **cell_identity(series.series.scenario, series.series.cell),
+        **cell_identity(series.scenario, series.cell),
         "series": series.series.id,
         "host": series.series.host,
-        "unit": series.series.unit,
-        "before": series.before.value,
-        "after": series.after.value,
+        "unit": series.unit,
+        "before": series.before,
+        "after": series.after,
         **_compared(series),
     }
 
 
-def _compared(compared: Compared) -> dict[str, Any]:
+def _compared(row: ComparedRow) -> dict[str, Any]:
     """The comparison before correction; `is_significant`: whether it remains after it."""
-    return {**comparison_document(compared.comparison), "is_significant": compared.clear}
+    return {**comparison_document(row.comparison), "is_significant": row.is_significant}
 
 
 def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict[str, Any]:
@@ -430,277 +370,18 @@ def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     }
 
 
-def compared_cell_row(comparison: RunComparison, cell: ComparedCell) -> dict[str, Any]:
-    """A cell in two runs as columns."""
-    return {
-        "host": comparison.after.host.id,
-        "scenario": cell.cell.scenario,
-        "cell": cell.cell.key,
-        "before_run": comparison.before.id,
-        "after_run": comparison.after.id,
-        **_side_columns("before", cell.before),
-        **_side_columns("after", cell.after),
-        **_compared_columns(cell),
-        **comparison_document(cell.comparison, "launches_needed"),
-        "floor_ratio": cell.floor_ratio,
-        "between_runs_spread_ratio": cell.between.spread_ratio,
-        "between_runs_learned_from": cell.between.runs,
-        "delay_ratio": cell.delay_ratio,
-    }
-
-
-def _side_columns(name: str, summary: CellSummary) -> dict[str, Any]:
-    return {
-        f"{name}_ns": summary.median_ns,
-        **interval_columns(name, interval_pair(summary.interval), "_ns"),
-        f"{name}_launches": len(summary.launches),
-    }
-
-
-def compared_series_row(comparison: CommitComparison, series: ComparedSeries) -> dict[str, Any]:
-    """A series at two commits as columns."""
-    return {
-        "project": comparison.project,
-        "host": series.series.host,
-        "benchmark": series.series.scenario,
-        "cell": series.series.cell,
-        "unit": series.series.unit,
-        "before_commit": comparison.before.sha,
-        "after_commit": comparison.after.sha,
-        **_point_columns("before", series.before),
-        **_point_columns("after", series.after),
-        **_compared_columns(series),
-    }
-
-
-def _point_columns(name: str, point: HistoryPoint) -> dict[str, Any]:
-    low, high = point.bounds or (None, None)
-    return {name: point.value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _compared_columns(compared: Compared) -> dict[str, Any]:
-    """The comparison before correction; `is_significant`: whether it remains after it."""
-    comparison = compared.comparison
-    return {
-        "ratio": comparison.speedup_ratio if comparison else None,
-        **interval_columns("ratio", _comparison_pair(comparison)),
-        **comparison_document(comparison, "p_value", "verdict"),
-        "is_significant": compared.clear,
-    }
-
-
-def commit_pair_document(judged: CellVerdict) -> dict[str, Any]:
+def cell_at_commits_document(cell: CellAtCommits) -> dict[str, Any]:
     """A cell at two commits that were measured interleaved."""
-    pair = judged.pair
     return {
-        **cell_identity(pair.scenario, pair.cell),
-        "base_ns": pair.base_ns,
-        "head_ns": pair.head_ns,
-        **comparison_document(pair.comparison),
-        "verdict": judged.verdict,
-        "is_regression": judged.is_regression,
-        "cpu_ratio": pair.cpu_ratio,
-        "missing": pair.missing,
+        **cell_identity(cell.scenario, cell.cell),
+        "base_ns": cell.before,
+        "head_ns": cell.after,
+        **comparison_document(cell.comparison),
+        "verdict": cell.verdict,
+        "is_regression": cell.is_regression,
+        "cpu_ratio": cell.cpu_ratio,
+        "missing": cell.missing,
     }
-
-
-def series_document(series: Series, link: str) -> dict[str, Any]:
-    """A series' identity; `link` is the address of its page."""
-    return {
-        "series": series.id,
-        "project": series.project,
-        "host": series.host,
-        "scenario": series.scenario,
-        "cell": series.cell,
-        "axes": axes_of_key(series.cell),
-        "title": series.title,
-        "importance": series.importance,
-        "link": link,
-        "reproduce": series.reproduce,
-    }
-
-
-def change_document(
-    judged: AssessedChange, *, link: str, noise: str, compare: Sequence[str]
-) -> dict[str, Any]:
-    """A change or an early warning, with the decision about it.
-
-    Args:
-        judged: The change.
-        link: The address of its series' page.
-        noise: The noise floor in a sentence; empty if unknown.
-        compare: The command that measures both sides interleaved; empty if there is none.
-    """
-    change = judged.change
-    step = change.change_point
-    return {
-        "id": judged.id,
-        "alarm": judged.alarm,
-        "regression": change.is_regression,
-        "state": "back" if judged.is_back else judged.state,
-        "because": None if judged.decision is None else judged.decision.because,
-        "step": step.status,
-        "ended": judged.has_ended,
-        "suspicion": not step.votes,
-        "clear": change.clear,
-        "size": size_with_interval(change),
-        "unit": change.series.unit,
-        "more_is_better": change.series.more_is_better,
-        "ratio": step.ratio,
-        "interval": ratio_interval_pair(step.interval),
-        "last_good": _point(change.last_good),
-        "first_bad": _point(change.first_bad),
-        "recovery": _recovery(change),
-        "confirmation": judged.confirmation,
-        "noise": noise or None,
-        "compare": compare,
-        **series_document(change.series, link),
-    }
-
-
-def entry_document(
-    entry: CommitEntry,
-    *,
-    link: str,
-    commands: Mapping[str, str],
-    evidence: Sequence[HostEvidence] = (),
-) -> dict[str, Any]:
-    """The changes that may come from one commit, by the ids of `change_document`.
-
-    Args:
-        entry: The changes.
-        link: The address of the entry on the history page.
-        commands: What one can do about it, by name.
-        evidence: What each host shows of the changes.
-    """
-    return {
-        "id": entry.id,
-        "project": entry.project,
-        "hosts": entry.hosts,
-        "status": entry.status,
-        "regression": entry.is_regression,
-        "importance": "secondary" if entry.is_secondary else "primary",
-        "summary": f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
-        "last_good": _point(entry.last_good),
-        "first_bad": _point(entry.first_bad),
-        "regressions": _impact(entry.regressions),
-        "improvements": _impact(entry.improvements),
-        "changes": [change.id for change in entry.changes],
-        "evidence_of_hosts": [_evidence(each) for each in evidence],
-        "commands": commands,
-        "link": link,
-    }
-
-
-def _evidence(evidence: HostEvidence) -> dict[str, Any]:
-    """Ratios are of the value after the change to that before, with 95 % intervals."""
-    return {
-        "scenario": evidence.scenario,
-        "cell": evidence.cell,
-        "together": _ratio_of_hosts(evidence.estimate),
-        "others_together": _ratio_of_hosts(evidence.others),
-        "too_few_values": evidence.too_few,
-        "hosts": [
-            {
-                "host": shift.name,
-                "ratio": math.exp(shift.log),
-                "interval": [math.exp(bound) for bound in shift.bounds],
-                "shows": shift.shows,
-            }
-            for shift in evidence.shifts
-        ],
-    }
-
-
-def _ratio_of_hosts(estimate: ClassEstimate | None) -> dict[str, Any] | None:
-    if estimate is None:
-        return None
-    return {
-        "hosts": estimate.hosts,
-        "ratio": math.exp(estimate.log),
-        "interval": ratio_interval_pair(estimate.interval),
-    }
-
-
-def _impact(impact: Impact) -> dict[str, Any] | None:
-    """The sizes of an impact as ratios of at least 1; None if nothing changed."""
-    if not impact.benchmarks:
-        return None
-    return {
-        "benchmarks": len(impact.counted),
-        "series": impact.series,
-        "secondary_benchmarks": sum(each.is_secondary for each in impact.benchmarks),
-        "geometric_mean": impact.geometric_mean,
-        "largest": change_factor(impact.counted[0].largest),
-    }
-
-
-def _point(point: HistoryPoint) -> dict[str, str | None]:
-    commit = point.commit
-    sha, subject = (None, None) if commit is None else (commit.sha, commit.subject)
-    return {"at": point.at, "commit": sha, "subject": subject}
-
-
-def _recovery(change: Change) -> dict[str, Any] | None:
-    recovery, between = change.change_point.recovery, change.recovered_between
-    if recovery is None or between is None:
-        return None
-    good, bad = between
-    return {
-        "last_good": _point(good),
-        "first_bad": _point(bad),
-        "steps": recovery.steps,
-        "left": recovery.left,
-        "whole": recovery.whole,
-        "clear": change.back_is_clear,
-    }
-
-
-def change_row(change: Change, history: ChangeHistory) -> dict[str, Any]:
-    """A change as columns."""
-    step, good, bad = change.change_point, change.last_good, change.first_bad
-    recovered_good, recovered_bad = change.recovered_between or (None, None)
-    return {
-        "id": change.id,
-        "status": history.status(change),
-        "because": history.because(change) or None,
-        "measured_again": history.answer(change) or None,
-        "project": change.series.project,
-        "host": change.series.host,
-        "benchmark": change.series.scenario,
-        "cell": change.series.cell,
-        "importance": change.series.importance,
-        "unit": change.series.unit,
-        "level_before": step.before,
-        "level_after": step.before * step.ratio,
-        "ratio": step.ratio,
-        **interval_columns("ratio", ratio_interval_pair(step.interval)),
-        "p_value": step.p_value,
-        "last_good": good.at,
-        "at": change.since,
-        "first_bad": bad.at,
-        "last_good_commit": _sha(good),
-        "first_bad_commit": _sha(bad),
-        "subject": bad.commit.subject if bad.commit else None,
-        "recovered_last_good_commit": _sha(recovered_good),
-        "recovered_first_bad_commit": _sha(recovered_bad),
-        "recovered_left": step.recovery.left if step.recovery else None,
-    }
-
-
-def _sha(point: HistoryPoint | None) -> str | None:
-    return point.commit.sha if point and point.commit else None
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet."""
-    text = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
-    return text.getvalue()
 
 
 def json_file(document: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 from corebound.api.arguments import Budget, Seed
@@ -14,8 +13,12 @@ from corebound.api.shown import Shown
 from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
-from corebound.workflow.calibrate import calibrate_scenarios, calibrations_document
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.calibrate import (
+    CalibrateRequest,
+    calibrate_scenarios,
+    calibrations_document,
+)
+from corebound.workflow.options import request_of
 
 
 class Calibrations(Shown, frozen=True, kw_only=True):
@@ -68,11 +71,8 @@ def calibrate(
         ScenarioFaults: A file has mistakes; `faults` lists all of them.
         CoreboundError: The environments or the host do not allow the run.
     """
-    request = RunRequest(
-        files=tuple(Path(file) for file in files), profile=profile, seed=seed, records=Path(records)
-    )
     calibrations, result = calibrate_scenarios(
-        request, CallReporter(notify), budget_s=budget_s, wait_s=wait_s
+        request_of(CalibrateRequest, locals()), CallReporter(notify)
     )
     return Calibrations(
         calibrations=calibrations,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from corebound.analysis.serialize import Ends
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter, Measurement, with_results
@@ -19,9 +17,10 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.scenario.models import ProfileName
 from corebound.stats.bisection import Outcome
+from corebound.stats.intervals import Ends
 from corebound.workflow import compare_commits as workflow
-from corebound.workflow.bisect import bisect_commits
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.bisect import BisectRequest, bisect_commits
+from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
 
@@ -66,25 +65,10 @@ def compare_commits(
         ScenarioFaults: The files have errors, or do not support what is compared.
         CoreboundError: The two sides cannot be understood, or the host does not allow the run.
     """
-    request = RunRequest(
-        files=tuple(Path(file) for file in files) or (DEFAULT_SCENARIOS,),
-        profile=profile,
-        only=tuple(only),
-        config=Path(config),
-        records=Path(records),
-    )
-    outcome = workflow.compare_commits(
-        base,
-        head,
-        request,
-        CallReporter(notify),
-        margin=margin,
-        budget_s=budget_s,
-        resume=resume,
-        unlocked=unlocked,
-        wait_s=wait_s,
-    )
-    comparison = compared.of_verdicts(outcome.verdicts, outcome.sides.names, outcome.document)
+    files = files or (DEFAULT_SCENARIOS,)
+    request = request_of(workflow.CompareCommitsRequest, locals())
+    outcome = workflow.compare_commits(request, CallReporter(notify))
+    comparison = compared.of_verdicts(outcome)
     return with_results(comparison, of_files([outcome.records]))
 
 
@@ -167,23 +151,7 @@ def bisect(
         InputError: One commit does not follow the other, or the file has several cells.
         CoreboundError: The environments or the host do not allow the runs.
     """
-    request = RunRequest(
-        files=(Path(file),),
-        only=(*only, *((cell,) if cell else ())),
-        config=Path(config),
-        records=Path(records),
-    )
-    found = bisect_commits(
-        good,
-        bad,
-        request,
-        CallReporter(notify),
-        launches=launches,
-        budget_s=budget_s,
-        fresh=fresh,
-        unlocked=unlocked,
-        wait_s=wait_s,
-    )
+    found = bisect_commits(request_of(BisectRequest, locals(), scenario=file), CallReporter(notify))
     document = found.document
     return Bisection(
         scenario=found.cell.scenario,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from corebound.analysis.commit_comparison import CellVerdict, CommitComparison
+from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.launch_metrics import disturbed_note
-from corebound.analysis.run_comparison import Compared, RunComparison, commit_title
+from corebound.analysis.run_comparison import RunComparison, commit_title
 from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,
@@ -17,156 +16,23 @@ from corebound.analysis.scenario_result import (
     compare_cells,
 )
 from corebound.analysis.serialize import (
-    Ends,
     cell_document,
     commit_comparison_document,
-    ratio_interval_pair,
     run_comparison_document,
 )
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.wording import (
-    NO_ESTIMATE,
-    compared_bounds,
-    count,
-    launches_to_decide,
-    relative_speed,
-    verdict_word,
-)
+from corebound.analysis.wording import count
 from corebound.api.shown import Shown
 from corebound.errors import InputError
 from corebound.records.run_record import Run
-from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.stats.comparison import Comparison as Statistics
 from corebound.stats.comparison import Verdict
+from corebound.stats.intervals import Ends
 from corebound.stats.multiplicity import suite_findings
+from corebound.workflow.compare_commits import CompareCommitsResult
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class ComparedRow(Shown, frozen=True, kw_only=True):
-    """One thing measured twice: a configuration in two runs, or two functions.
-
-    Attributes:
-        scenario: The scenario, or the benchmark of an imported history.
-        cell: The configuration, such as `binding=none,threads=2`.
-        axes: The same by axis; values are text.
-        before, after: The values of both sides in `unit`; None if one has no result.
-        unit: `ns` for times.
-        speedup_ratio: Speed of `after` as a multiple of `before`'s; above 1 it is faster. None
-            without a result of both.
-        speedup_interval: Its 95 % confidence interval, (low, high); None with too few launches.
-        verdict: `faster`, `slower`, `equivalent` (the whole interval is within the margin), or
-            `inconclusive`; None without a result of both.
-        is_significant: Whether the difference is significant after correcting for all rows.
-        p_value: Of the difference, before that correction.
-        pairs: The number of paired launches; 0 if they are not paired.
-        launches_needed: If inconclusive, how many launches of each side would decide; None if
-            unknown.
-        margin: The largest share that counts as equal.
-        more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
-        note: What to know about its launches, such as that other programs disturbed some.
-        statistics: The comparison as corebound's own modules know it.
-    """
-
-    scenario: str
-    cell: str
-    axes: Mapping[str, str]
-    before: float | None
-    after: float | None
-    unit: str
-    speedup_ratio: float | None
-    speedup_interval: Ends | None
-    verdict: Verdict | None
-    is_significant: bool
-    p_value: float | None
-    pairs: int
-    launches_needed: int | None
-    margin: float
-    more_is_better: bool = False
-    note: str = ""
-    statistics: Statistics | None = None
-
-    @property
-    def slowdown_ratio(self) -> float | None:
-        """The reciprocal of `speedup_ratio`: above 1, `after` is slower."""
-        return None if self.speedup_ratio is None else 1 / self.speedup_ratio
-
-    @property
-    def slowdown_interval(self) -> Ends | None:
-        """The 95 % interval of `slowdown_ratio`, (low, high); None with too few launches."""
-        if self.speedup_interval is None:
-            return None
-        low, high = self.speedup_interval
-        return 1 / high, 1 / low
-
-    @property
-    def change(self) -> str:
-        """The ratio with its interval in words: `1.30× slower (95 % CI 1.21–1.39)`."""
-        if self.statistics is None:
-            return NO_ESTIMATE
-        words = ("faster", "slower")
-        if self.unit != "ns":
-            words = ("more", "less") if self.more_is_better else ("less", "more")
-        change = relative_speed(self.statistics.speedup_ratio, words=words)
-        return f"{change} (95 % CI {compared_bounds(self.statistics)})"
-
-    def heading(self) -> str:
-        """Name, change and verdict on one line."""
-        return f"{self.name}: {self.summary}"
-
-    @property
-    def summary(self) -> str:
-        """The change with its interval, and the verdict in words."""
-        if self.verdict is None:
-            return "no result"
-        word = verdict_word(self.verdict).word
-        needed = launches_to_decide(self.launches_needed) if self.verdict == "inconclusive" else ""
-        words = () if self.verdict in {"faster", "slower"} else (word, needed)
-        return ", ".join(filter(None, (self.change, *words, self.note)))
-
-    @property
-    def name(self) -> str:
-        """The configuration's id in a suite: `scenario[cell]`."""
-        return cell_id(self.scenario, self.cell)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The row as plain data."""
-        return {
-            name: getattr(self, name) for name in self.__struct_fields__ if name != "statistics"
-        }
-
-
-def _row(
-    *,
-    scenario: str,
-    cell: str,
-    values: tuple[float | None, float | None],
-    unit: str,
-    comparison: Statistics | None,
-    margin: float,
-    is_significant: bool,
-    note: str = "",
-) -> ComparedRow:
-    return ComparedRow(
-        scenario=scenario,
-        cell=cell,
-        axes=axes_of_key(cell),
-        before=values[0],
-        after=values[1],
-        unit=unit,
-        speedup_ratio=comparison.speedup_ratio if comparison else None,
-        speedup_interval=ratio_interval_pair(comparison.interval) if comparison else None,
-        verdict=comparison.verdict if comparison else None,
-        is_significant=is_significant,
-        p_value=comparison.p_value if comparison else None,
-        pairs=comparison.pairs if comparison else 0,
-        launches_needed=comparison.launches_needed if comparison else None,
-        margin=margin,
-        note=note,
-        statistics=comparison,
-    )
 
 
 class Comparison(Shown, frozen=True, kw_only=True):
@@ -183,8 +49,8 @@ class Comparison(Shown, frozen=True, kw_only=True):
     before: str
     after: str
     rows: tuple[ComparedRow, ...]
-    not_comparable: Mapping[str, str]
-    only_in_one: Mapping[str, str]
+    not_comparable: Mapping[str, str] = {}
+    only_in_one: Mapping[str, str] = {}
     document: Mapping[str, Any]
 
     def __len__(self) -> int:
@@ -249,25 +115,15 @@ class Comparison(Shown, frozen=True, kw_only=True):
         return notebook.comparison_html(self)
 
 
-def of_runs(result: RunComparison, noise: tuple[str, ...]) -> Comparison:
+def of_runs(result: RunComparison) -> Comparison:
     """The comparison of two runs."""
     return Comparison(
         before=_run_name(result.before),
         after=_run_name(result.after),
-        rows=tuple(
-            _compared_row(
-                cell,
-                scenario=cell.cell.scenario,
-                cell=cell.cell.key,
-                values=(cell.before.median_ns, cell.after.median_ns),
-                unit="ns",
-                note=disturbed_note(cell.before, cell.after),
-            )
-            for cell in result.cells
-        ),
+        rows=result.cells,
         not_comparable=dict(result.not_comparable),
         only_in_one=dict(result.only_in_one),
-        document=run_comparison_document(result, noise),
+        document=run_comparison_document(result),
     )
 
 
@@ -276,44 +132,11 @@ def of_commits(result: CommitComparison) -> Comparison:
     return Comparison(
         before=commit_title(result.before),
         after=commit_title(result.after),
-        rows=tuple(
-            _compared_row(
-                each,
-                scenario=each.series.scenario,
-                cell=each.series.cell,
-                values=(each.before.value, each.after.value),
-                unit=each.series.unit,
-                more_is_better=each.series.more_is_better,
-            )
-            for each in result.series
-        ),
+        rows=result.series,
         not_comparable=dict(result.not_comparable),
         only_in_one=dict(result.only_in_one),
         document=commit_comparison_document(result),
     )
-
-
-def _compared_row(
-    compared: Compared,
-    *,
-    scenario: str,
-    cell: str,
-    values: tuple[float | None, float | None],
-    unit: str,
-    more_is_better: bool = False,
-    note: str = "",
-) -> ComparedRow:
-    row = _row(
-        scenario=scenario,
-        cell=cell,
-        values=values,
-        unit=unit,
-        comparison=compared.comparison,
-        margin=compared.margin,
-        is_significant=compared.clear,
-        note=note,
-    )
-    return replace(row, verdict=compared.verdict, more_is_better=more_is_better)
 
 
 def of_baselines(result: ScenarioResult) -> Comparison:
@@ -326,8 +149,6 @@ def of_baselines(result: ScenarioResult) -> Comparison:
         before=", ".join(dict.fromkeys(pair.baseline.cell.label for pair in ordered)),
         after=", ".join(pair.cell.cell.label for pair in ordered),
         rows=rows,
-        not_comparable={},
-        only_in_one={},
         document={
             "scenario": result.scenario.name,
             "cells": [
@@ -340,36 +161,17 @@ def of_baselines(result: ScenarioResult) -> Comparison:
     )
 
 
-def of_verdicts(
-    verdicts: Sequence[CellVerdict], names: tuple[str, str], document: Mapping[str, Any]
-) -> Comparison:
+def of_verdicts(result: CompareCommitsResult) -> Comparison:
     """The comparison of two sides that were measured interleaved."""
-    rows = [
-        replace(
-            _row(
-                scenario=each.pair.scenario,
-                cell=each.pair.cell,
-                values=(each.pair.base_ns, each.pair.head_ns),
-                unit="ns",
-                comparison=each.pair.comparison,
-                margin=each.pair.margin,
-                is_significant=each.verdict in {"faster", "slower"},
-            ),
-            verdict=each.verdict,
-        )
-        for each in verdicts
-    ]
+    before, after = result.sides.names
     return Comparison(
-        before=names[0],
-        after=names[1],
-        rows=tuple(row for row, each in zip(rows, verdicts, strict=True) if not each.pair.missing),
+        before=before,
+        after=after,
+        rows=tuple(cell for cell in result.verdicts if not cell.missing),
         not_comparable={
-            row.name: "; ".join(each.pair.missing)
-            for row, each in zip(rows, verdicts, strict=True)
-            if each.pair.missing
+            cell.name: "; ".join(cell.missing) for cell in result.verdicts if cell.missing
         },
-        only_in_one={},
-        document=document,
+        document=result.document,
     )
 
 
@@ -379,13 +181,14 @@ def of_finalists(result: TuneResult) -> tuple[ComparedRow, ...]:
     others = [each for each in result.confirmed[1:] if each.comparison is not None]
     significant = suite_findings([each.comparison for each in others])
     return tuple(
-        _row(
+        ComparedRow(
             scenario=each.cell.scenario,
             cell=each.cell.key,
-            values=(each.summary.median_ns, best.summary.median_ns if best else None),
-            unit="ns",
+            before=each.summary.median_ns,
+            after=best.summary.median_ns if best else None,
             comparison=each.comparison,
             margin=result.tuning.rule.margin,
+            verdict=each.comparison.verdict if each.comparison else None,
             is_significant=is_significant,
         )
         for each, is_significant in zip(others, significant, strict=True)
@@ -404,13 +207,14 @@ _Pair = tuple[CellResult, CellResult, Statistics | None, float]
 def _rows(pairs: Sequence[_Pair]) -> tuple[ComparedRow, ...]:
     significant = suite_findings([comparison for _, _, comparison, _ in pairs])
     return tuple(
-        _row(
+        ComparedRow(
             scenario=after.cell.scenario,
             cell=after.cell.key,
-            values=(before.summary.median_ns, after.summary.median_ns),
-            unit="ns",
+            before=before.summary.median_ns,
+            after=after.summary.median_ns,
             comparison=comparison,
             margin=margin,
+            verdict=comparison.verdict if comparison else None,
             is_significant=is_significant,
             note=disturbed_note(before.summary, after.summary),
         )
@@ -460,10 +264,20 @@ def of_configurations(
         before=names[0],
         after=names[1],
         rows=rows,
-        not_comparable={},
-        only_in_one={},
-        document={"before": names[0], "after": names[1], "cells": [row.document for row in rows]},
+        document={
+            "before": names[0],
+            "after": names[1],
+            "cells": [{name: getattr(row, name) for name in _DOCUMENT} for row in rows],
+        },
     )
+
+
+# The values of a row of two configurations, as plain data.
+_DOCUMENT = (
+    "scenario", "cell", "axes", "before", "after", "unit", "speedup_ratio", "speedup_interval",
+    "verdict", "is_significant", "p_value", "pairs", "launches_needed", "margin", "more_is_better",
+    "note",
+)  # fmt: skip
 
 
 def _matches(cell: CellResult, axes: AxesValues) -> bool:

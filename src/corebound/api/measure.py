@@ -7,16 +7,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from corebound.analysis.forecast import TimeLeft
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, Seed, path_or_none
+from corebound.api.arguments import Budget, Seed
 from corebound.api.comparison import Comparison
-from corebound.api.results import Results, StoredRun
+from corebound.api.results import Results, RunReader
 from corebound.errors import InputError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.jsonl import RECORDS, Stored
@@ -29,9 +28,9 @@ from corebound.workflow.measure_functions import (
     describe_function,
     measure_functions,
 )
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
-from corebound.workflow.run import run_suite
+from corebound.workflow.run import SuiteRequest, run_suite
 
 
 class Measurement(Comparison, frozen=True, kw_only=True):
@@ -103,15 +102,7 @@ def measure(
         describe_function(function, names[index] if names is not None else None)
         for index, function in enumerate(functions)
     ]
-    request = FunctionRequest(
-        setup=setup,
-        budget_s=budget_s,
-        margin=margin,
-        launches=launches,
-        settings=settings or {},
-        wait_s=wait_s,
-        records=path_or_none(records),
-    )
+    request = request_of(FunctionRequest, locals())
     return measurement_of(measure_functions(described, request, CallReporter(notify)))
 
 
@@ -166,35 +157,13 @@ def run(
         HostError: Another run held the host for longer than `wait_s`.
         CoreboundError: The environments do not allow the run.
     """
-    request = RunRequest(
-        files=tuple(Path(file) for file in files),
-        profile=profile,
-        only=tuple(only),
-        env=env or {},
-        seed=seed,
-        config=Path(config),
-        python=path_or_none(project_python),
-        committed=committed,
-        records=Path(records),
-        labels=label or {},
-    )
-    result = run_suite(
-        request,
-        CallReporter(notify),
-        budget_s=budget_s,
-        resume=resume,
-        operators=operators,
-        launches=launches,
-        favour_doubtful=favour_doubtful,
-        unlocked=unlocked,
-        wait_s=wait_s,
-    )
-    return _results_of(result)
+    request = request_of(SuiteRequest, locals())
+    return _results_of(run_suite(request, CallReporter(notify)))
 
 
 def _results_of(result: RunResult) -> Results:
     stored = Stored(file=result.file, run=result.run, launches=result.launches, faults=())
-    return Results([StoredRun(run=result.run, read=lambda: stored)])
+    return Results([RunReader(run=result.run, read=lambda: stored)])
 
 
 def measurement_of(result: RunResult) -> Measurement:

@@ -7,19 +7,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from corebound.api.arguments import Budget, path_or_none
+from corebound.api.arguments import Budget
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, load
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly import (
-    DEFAULT_PUBLIC_SITE,
     NIGHTS,
     NightlyRequest,
     run_nightly,
 )
 from corebound.workflow.nightly_summary import summary_document, summary_text
+from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
 
@@ -100,24 +100,8 @@ def nightly(
         HostError: Another nightly run is active.
         InputError: The request is invalid, or a file cannot be written.
     """
-    request = NightlyRequest(
-        files=tuple(Path(file) for file in files) or (DEFAULT_SCENARIOS,),
-        profile=profile,
-        budget_s=budget_s,
-        wait_s=wait_s,
-        update=update,
-        verify=verify,
-        to=path_or_none(to) or (DEFAULT_PUBLIC_SITE if branch is None else None),
-        branch=branch,
-        push=push,
-        squash=squash,
-        site_url=site_url,
-        config=Path(config),
-        records=Path(records),
-        summary_file=path_or_none(summary),
-        webhook=webhook,
-    )
-    night = run_nightly(request, Path(nights), CallReporter(notify).notify, fresh=fresh)
+    files = files or (DEFAULT_SCENARIOS,)
+    night = run_nightly(request_of(NightlyRequest, locals()), CallReporter(notify).notify)
     failure = night.result.failure
     return NightlyRun(
         status=night.status,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import (
@@ -21,7 +22,7 @@ from corebound.analysis.wording import (
     verdict_word,
     within,
 )
-from corebound.api.comparison import ComparedRow, Comparison
+from corebound.api.comparison import Comparison
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,

@@ -14,8 +14,14 @@ from corebound.machine.topology import Topology
 from corebound.planning.plan import PlannedCell
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
-from corebound.workflow.plan import CheckedScenario, check_suite, plan_suite, read_topology
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.options import request_of
+from corebound.workflow.plan import (
+    CheckedScenario,
+    PlanRequest,
+    check_suite,
+    plan_suite,
+    read_topology,
+)
 from corebound.workflow.projects import CONFIG
 
 
@@ -120,16 +126,8 @@ def plan(
         ScenarioFaults: A file has mistakes; `faults` lists all of them.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
-    request = RunRequest(
-        files=tuple(Path(file) for file in files),
-        profile=profile,
-        only=tuple(only),
-        env=env or {},
-        config=Path(config),
-        python=path_or_none(project_python),
-        records=Path(records),
-    )
-    suite = plan_suite(request, path_or_none(sysfs), budget_s)
+    request = request_of(PlanRequest, locals())
+    suite = plan_suite(request, request.sysfs)
     return RunPlan(
         configurations=tuple(_configuration(planned) for _, planned in suite.cells),
         duration_s=sum(forecast.duration_s for forecast in suite.forecasts),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from corebound.analysis.serialize import Ends, ratio_interval_pair
 from corebound.analysis.triage import change_status
+from corebound.api import tables
 from corebound.api.shown import Shown
 from corebound.records.decisions import State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.history.alerts import AssessedChange
-from corebound.workflow.projects import Notify
-from corebound.workflow.regressions import AnalysedHistory, analyse_history
+from corebound.stats.intervals import Ends, ratio_interval_pair
+from corebound.workflow.regressions import AnalysedHistory
 from corebound.workflow.regressions_document import regressions_document
 
 if TYPE_CHECKING:
@@ -96,14 +95,7 @@ class Regressions(Shown, frozen=True, kw_only=True):
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each change, with a column for each attribute and axis (`axis_…`)."""
-        from corebound.api import tables
-
         return tables.changes(self.changes)
-
-
-def read_history(records: Path, status: Path, notify: Notify) -> AnalysedHistory:
-    """Analyse all histories of a folder of records."""
-    return analyse_history(records, status, notify, lambda _done, _total: None)
 
 
 def regressions_of(history: AnalysedHistory, site: str) -> Regressions:

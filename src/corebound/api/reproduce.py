@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from corebound.analysis.serialize import Ends
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS
+from corebound.stats.intervals import Ends
+from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
-from corebound.workflow.reproduce import find_run, reproduce_result, select_cell
+from corebound.workflow.reproduce import ReproduceRequest, reproduce_result
 
 
 class Reproduction(Shown, frozen=True, kw_only=True):
@@ -87,18 +87,8 @@ def reproduce(
         HostError: The host or the environment differs, or the commit is not available.
         LaunchError: No launch succeeded.
     """
-    stored, named_cell = find_run(str(record), Path(records))
-    result = reproduce_result(
-        stored,
-        select_cell(stored, cell or named_cell),
-        Path(records),
-        CallReporter(notify),
-        config=Path(config),
-        launches=launches,
-        anyway=anyway,
-        unlocked=unlocked,
-        wait_s=wait_s,
-    )
+    request = request_of(ReproduceRequest, locals(), record=str(record))
+    result = reproduce_result(request, CallReporter(notify))
     document = result.document
     return Reproduction(
         scenario=result.cell.scenario,

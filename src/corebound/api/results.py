@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.api import comparison as compared
+from corebound.api import tables
 from corebound.api.arguments import checked
 from corebound.api.comparison import Comparison
 from corebound.errors import Fault, InputError
@@ -32,7 +32,11 @@ from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
-from corebound.workflow.regressions import confirm_open_changes, record_decision
+from corebound.workflow.regressions import (
+    analyse_history,
+    confirm_open_changes,
+    record_decision,
+)
 from corebound.workflow.resolve_refs import resolve_revision
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -91,7 +95,7 @@ class Selection(Struct, frozen=True, kw_only=True):
         return self.host is None or any(fnmatchcase(name, self.host) for name in names)
 
 
-class StoredRun(Struct, frozen=True, kw_only=True):
+class RunReader(Struct, frozen=True, kw_only=True):
     """A run, and the function that reads its launches."""
 
     run: Run
@@ -103,7 +107,7 @@ class Results:
 
     def __init__(
         self,
-        runs: Sequence[StoredRun],
+        runs: Sequence[RunReader],
         *,
         records: Path | None = None,
         selection: Selection | None = None,
@@ -154,8 +158,6 @@ class Results:
         Columns: run, started_at (ISO 8601, UTC), host_id, host, cpu_model, kernel, commit, subject,
         dirty, profile, scenarios (names, separated by commas), corebound (its version).
         """
-        from corebound.api import tables
-
         return tables.runs(
             stored.run
             for stored in self._selected_runs()
@@ -179,8 +181,6 @@ class Results:
         iteration (from 0), counts (whether the launch's median uses it), disturbed, wall_ns,
         cpu_ns, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables
-
         return tables.iterations(self._cells())
 
     def comparisons(self) -> pd.DataFrame:
@@ -192,8 +192,6 @@ class Results:
         speedup_high_ratio), verdict, is_significant (after correction for the scenario's
         comparisons), p_value, pairs, launches_needed, margin_ratio, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables
-
         return tables.comparisons(self._scenario_results())
 
     def history(self) -> pd.DataFrame:
@@ -203,8 +201,6 @@ class Results:
         (ISO 8601, UTC), run, commit, value (in `unit`) with its interval (low, high), launches
         (how many are behind it), missing (why there is no value), and `axis_NAME` for each axis.
         """
-        from corebound.api import tables
-
         return tables.history(self.series())
 
     def operators(self) -> pd.DataFrame:
@@ -215,8 +211,6 @@ class Results:
         (total_low_ns, total_high_ns), share_ratio (of the iteration), quiet_ns, call_mean_ns,
         call_min_ns, call_max_ns, and `axis_NAME` for each axis.
         """
-        from corebound.api import tables
-
         return tables.operators(self._scenario_results())
 
     @checked
@@ -293,9 +287,9 @@ class Results:
             ScenarioFaults: The file of decisions has errors.
         """
         from corebound.api.measure import CallReporter
-        from corebound.api.regressions import read_history, regressions_of
+        from corebound.api.regressions import regressions_of
 
-        history = read_history(self._folder("regressions"), Path(status), _warn)
+        history = analyse_history(self._folder("regressions"), Path(status), _warn)
         if confirm:
             reporter = CallReporter(notify)
             confirm_open_changes(history, reporter, config=Path(config), wait_s=wait_s)
@@ -325,9 +319,7 @@ class Results:
             InputError: There is no such change, it is accepted without a reason, the file cannot
                 be extended, or the results have no folder of records.
         """
-        from corebound.api.regressions import read_history
-
-        history = read_history(self._folder("decide"), Path(status), _warn)
+        history = analyse_history(self._folder("decide"), Path(status), _warn)
         decided = record_decision(state, change, because, history, Path(status))
         return tuple(each.id for each in decided)
 
@@ -342,12 +334,12 @@ class Results:
 
     def _compare_recorded(self, before: str, after: str, project: str | None) -> Comparison:
         folder = self._folder("compare")
-        result = compare_recorded(before, after, folder, _warn, _no_status, project=project)
+        result = compare_recorded(before, after, folder, _warn, project=project)
         if isinstance(result, CommitComparison):
             return compared.of_commits(result)
         if isinstance(result, CompareCommitsResult):
-            return compared.of_verdicts(result.verdicts, result.sides.names, result.document)
-        return compared.of_runs(result.comparison, result.noise)
+            return compared.of_verdicts(result)
+        return compared.of_runs(result)
 
     def series(self) -> tuple[Series, ...]:
         """The selected series with the selected points, as corebound keeps them."""
@@ -441,7 +433,7 @@ class Results:
         }
         yield from latest.values()
 
-    def _selected_runs(self) -> Iterator[StoredRun]:
+    def _selected_runs(self) -> Iterator[RunReader]:
         """Oldest first."""
         return (stored for stored in self._runs if self._selection.has_run(stored.run))
 
@@ -530,16 +522,12 @@ def of_files(files: Sequence[Path]) -> Results:
     return Results([_stored(file, jsonl.read_run(file)) for file in files if file.exists()])
 
 
-def _stored(file: Path, run: Run) -> StoredRun:
-    return StoredRun(run=run, read=lambda: jsonl.read(file))
+def _stored(file: Path, run: Run) -> RunReader:
+    return RunReader(run=run, read=lambda: jsonl.read(file))
 
 
 def _warn(message: str) -> None:
     warnings.warn(message, stacklevel=3)
-
-
-def _no_status(_text: str) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext()
 
 
 def _hash_of(commit: str) -> str:

@@ -6,25 +6,28 @@ scenario has a column `axis_NAME`, whose values are text as on the pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
-from corebound.analysis.serialize import cell_row, interval_columns
-from corebound.api.comparison import ComparedRow, baseline_rows
-from corebound.api.regressions import HistoryChange
-from corebound.exchange.run_export import ExportedCell
+from corebound.analysis.serialize import interval_columns
+from corebound.api.comparison import baseline_rows
+from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
-from corebound.report.downloads import profile_data
 from corebound.scenario.cell import axes_of_key
+from corebound.stats.intervals import interval_pair
 from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
 
-_AXIS = "axis_"
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from corebound.api.regressions import HistoryChange
+
 _TEXT, _NUMBER, _COUNT, _TRUTH = "string", "Float64", "Int64", "boolean"
 _RUN = {
     "run": _TEXT, "started_at": _TEXT, "host_id": _TEXT, "host": _TEXT, "commit": _TEXT,
@@ -40,12 +43,14 @@ ITERATIONS = {
     **_RUN, "launch": _TEXT, "block": _COUNT, "worker": _COUNT, "iteration": _COUNT,
     "counts": _TRUTH, "disturbed": _TRUTH, "wall_ns": _COUNT, "cpu_ns": _COUNT,
 }  # fmt: skip
+_COMPARISON = {
+    "speedup_ratio": _NUMBER, "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER,
+    "verdict": _TEXT, "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT,
+    "launches_needed": _COUNT, "margin_ratio": _NUMBER,
+}  # fmt: skip
 COMPARISONS = {
     **_RUN, "baseline": _TEXT, "baseline_median_ns": _NUMBER, "median_ns": _NUMBER,
-    "median_low_ns": _NUMBER, "median_high_ns": _NUMBER, "speedup_ratio": _NUMBER,
-    "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER, "verdict": _TEXT,
-    "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT, "launches_needed": _COUNT,
-    "margin_ratio": _NUMBER,
+    "median_low_ns": _NUMBER, "median_high_ns": _NUMBER, **_COMPARISON,
 }  # fmt: skip
 HISTORY = {
     "project": _TEXT, "scenario": _TEXT, "cell": _TEXT, "host_id": _TEXT, "host": _TEXT,
@@ -59,9 +64,7 @@ OPERATORS = {
 }  # fmt: skip
 COMPARED = {
     "scenario": _TEXT, "cell": _TEXT, "before": _NUMBER, "after": _NUMBER, "unit": _TEXT,
-    "speedup_ratio": _NUMBER, "speedup_low_ratio": _NUMBER, "speedup_high_ratio": _NUMBER,
-    "verdict": _TEXT, "is_significant": _TRUTH, "p_value": _NUMBER, "pairs": _COUNT,
-    "launches_needed": _COUNT, "margin_ratio": _NUMBER,
+    **_COMPARISON,
 }  # fmt: skip
 CHANGES = {
     "id": _TEXT, "scenario": _TEXT, "cell": _TEXT, "project": _TEXT, "host": _TEXT, "unit": _TEXT,
@@ -73,7 +76,7 @@ CHANGES = {
 
 def runs(all_runs: Iterable[Run]) -> pd.DataFrame:
     """One row for each run."""
-    return _frame(
+    return frame(
         (
             {
                 "run": run.id,
@@ -97,10 +100,12 @@ def runs(all_runs: Iterable[Run]) -> pd.DataFrame:
 
 def iterations(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """One row for each timed iteration of the launches with samples, warm-up included."""
+    import pandas as pd
+
     parts: dict[str, list[Any]] = {}
     length = 0
     for cell in cells:
-        shared = {**_identity(cell.run, cell), **_axes(cell.cell.axes)}
+        shared = cell_columns(cell.run, cell.cell)
         for launch in cell.launches:
             for worker in launch.workers:
                 n = len(worker.wall_ns)
@@ -116,7 +121,7 @@ def iterations(cells: Iterable[ExportedCell]) -> pd.DataFrame:
                 for name, column in parts.items():
                     column.append(columns.get(name, np.repeat(np.array([None], object), n)))
                 length += n
-    axes = sorted(name for name in parts if name.startswith(_AXIS))
+    axes = sorted(name for name in parts if name.startswith("axis_"))
     types = ITERATIONS | dict.fromkeys(axes, _TEXT)
     return pd.DataFrame(
         {
@@ -149,7 +154,7 @@ def _iteration_columns(launch: Launch, worker: Worker, warmup: Warmup) -> dict[s
 
 def comparisons(results: Iterable[ScenarioResult]) -> pd.DataFrame:
     """One row for each configuration that has a baseline, in each run."""
-    return _frame(_comparisons(results), COMPARISONS)
+    return frame(_comparisons(results), COMPARISONS)
 
 
 def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
@@ -157,59 +162,41 @@ def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
         pairs = [*result.ranked]
         rows = baseline_rows(pairs, margin=result.measure.margin)
         for pair, row in zip(pairs, rows, strict=True):
-            values = cell_row(pair.cell)
             yield {
-                **_identity(result.run, pair.cell),
-                **_axes(pair.cell.cell.axes),
-                **{name: values[name] for name in ("median_ns", "median_low_ns", "median_high_ns")},
+                **cell_columns(result.run, pair.cell.cell),
                 "baseline": pair.baseline.cell.key,
                 "baseline_median_ns": row.before,
-                **_statistics(row),
+                "median_ns": row.after,
+                **interval_columns("median", interval_pair(pair.cell.summary.interval), "_ns"),
+                **_values(row, _COMPARISON),
             }
 
 
-def _statistics(row: ComparedRow) -> dict[str, Any]:
+def _values(row: ComparedRow, columns: Iterable[str]) -> dict[str, Any]:
     return {
-        "speedup_ratio": row.speedup_ratio,
+        **{name: getattr(row, name) for name in columns if hasattr(row, name)},
         **interval_columns("speedup", row.speedup_interval, "_ratio"),
-        "verdict": row.verdict,
-        "is_significant": row.is_significant,
-        "p_value": row.p_value,
-        "pairs": row.pairs,
-        "launches_needed": row.launches_needed,
         "margin_ratio": row.margin,
     }
 
 
-def compared_rows(rows: Sequence[ComparedRow]) -> pd.DataFrame:
+def compared_rows(rows: Iterable[ComparedRow]) -> pd.DataFrame:
     """One row for each row of a comparison."""
-    return _frame(
-        (
-            {
-                "scenario": row.scenario,
-                "cell": row.cell,
-                "before": row.before,
-                "after": row.after,
-                "unit": row.unit,
-                **_statistics(row),
-                **_axes(row.axes.items()),
-            }
-            for row in rows
-        ),
-        COMPARED,
+    return frame(
+        ({**_values(row, COMPARED), **axis_columns(row.axes.items())} for row in rows), COMPARED
     )
 
 
 def changes(all_changes: Sequence[HistoryChange]) -> pd.DataFrame:
     """One row for each change of a history."""
-    return _frame(
+    return frame(
         (
             {
                 **{name: getattr(change, name) for name in CHANGES if hasattr(change, name)},
                 **interval_columns("ratio", change.interval),
                 "last_good": change.last_good.sha if change.last_good else None,
                 "first_bad": change.first_bad.sha if change.first_bad else None,
-                **_axes(change.axes.items()),
+                **axis_columns(change.axes.items()),
             }
             for change in all_changes
         ),
@@ -219,7 +206,7 @@ def changes(all_changes: Sequence[HistoryChange]) -> pd.DataFrame:
 
 def history(all_series: Iterable[Series]) -> pd.DataFrame:
     """One row for each point of each series, oldest first."""
-    return _frame(
+    return frame(
         (
             {
                 "project": series.project,
@@ -236,7 +223,7 @@ def history(all_series: Iterable[Series]) -> pd.DataFrame:
                 "high": point.bounds[1] if point.bounds else None,
                 "launches": len(point.launches) or None,
                 "missing": point.missing,
-                **_axes(axes_of_key(series.cell).items()),
+                **axis_columns(axes_of_key(series.cell).items()),
             }
             for series in all_series
             for point in series.points
@@ -247,11 +234,12 @@ def history(all_series: Iterable[Series]) -> pd.DataFrame:
 
 def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
     """One row for each operator of each profiled configuration, in each run."""
-    return _frame(
+    from corebound.report.downloads import profile_data
+
+    return frame(
         (
             {
-                **_identity(result.run, profiled),
-                **_axes(profiled.cell.axes),
+                **cell_columns(result.run, profiled.cell),
                 "launch": profiled.launch.id,
                 **operator,
             }
@@ -261,29 +249,3 @@ def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
         ),
         OPERATORS,
     )
-
-
-def _identity(run: Run, cell: Any) -> dict[str, Any]:
-    """The columns that every table of runs begins with."""
-    commit = run.commit_of(cell.cell.environment)
-    return {
-        "run": run.id,
-        "started_at": run.started_at,
-        "host_id": run.host.id,
-        "host": run.host.name,
-        "commit": commit.sha if commit else None,
-        "scenario": cell.cell.scenario,
-        "cell": cell.cell.key,
-    }
-
-
-def _axes(axes: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {f"{_AXIS}{axis}": value for axis, value in axes}
-
-
-def _frame(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> pd.DataFrame:
-    """A table with these columns, then those of the axes."""
-    listed = list(rows)
-    axes = dict.fromkeys(name for row in listed for name in row if name.startswith(_AXIS))
-    all_types = {**types, **dict.fromkeys(axes, _TEXT)}
-    return pd.DataFrame(listed, columns=list(all_types)).astype(all_types)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.tuning_checks import Answer
 from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, Seed, in_python, path_or_none
-from corebound.api.comparison import ComparedRow
+from corebound.api.arguments import Budget, Seed, in_python
 from corebound.api.measure import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
@@ -23,16 +22,16 @@ from corebound.present.tune import common_sentence, headline, load_text
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.scenario.objectives import Objective
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.tune import (
     LoadsOutcome,
     TuneOutcome,
-    TuneRequest,
     tune_loads,
     tune_scenario,
 )
 from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
+from corebound.workflow.tune_request import TuneRequest
 
 
 class Tuning(Shown, frozen=True, kw_only=True):
@@ -155,29 +154,11 @@ def tune(
             scenario does not vary a parameter of `each`.
         CoreboundError: The scenario or the host does not allow it.
     """
-    request = TuneRequest(
-        run=RunRequest(
-            files=(Path(file),),
-            profile=profile,
-            only=tuple(only),
-            seed=seed,
-            config=Path(config),
-            python=path_or_none(project_python),
-            records=Path(records),
-        ),
-        objective=objective,
-        bound_ms=bound_ms,
-        vary=tuple(vary),
-        max_candidates=max_candidates,
-        budget_s=budget_s,
-        resume=resume,
-        emit=tuple(dict.fromkeys(emit)),
-        out=Path(out),
-    )
+    request = request_of(TuneRequest, locals(), files=(file,), emit=tuple(dict.fromkeys(emit)))
     reporter = CallReporter(notify)
     if each:
-        return _of_loads(tune_loads(request, each, reporter, unlocked=unlocked, wait_s=wait_s))
-    return _of_race(tune_scenario(request, reporter, unlocked=unlocked, wait_s=wait_s))
+        return _of_loads(tune_loads(request, reporter))
+    return _of_race(tune_scenario(request, reporter))
 
 
 def _of_race(outcome: TuneOutcome) -> Tuning:
@@ -244,18 +225,8 @@ def verify_tuning(
         InputError: This host has no recommendation for these scenarios.
         CoreboundError: The host does not allow the runs.
     """
-    request = RunRequest(
-        files=tuple(Path(file) for file in files),
-        profile=profile,
-        only=tuple(only),
-        seed=seed,
-        config=Path(config),
-        python=path_or_none(project_python),
-        records=Path(records),
-    )
-    verified = verify_recommendations(
-        request, objective, CallReporter(notify), unlocked=unlocked, wait_s=wait_s
-    )
+    request = request_of(TuneRequest, locals(), verify=True)
+    verified = verify_recommendations(request, CallReporter(notify))
     return tuple(_verified(one) for one in verified)
 
 

@@ -153,8 +153,9 @@ class Group(TyperGroup):
             commands = _import(f"corebound.cli.commands.{module}")
             tool = _IMPORTS.get(location)
             function = commands.command_of(tool) if tool else getattr(commands, name)
+            bound = _import("corebound.cli.binder").bound
             interrupts.raise_exceptions()
-            parent.command(cmd_name, help=_help(function.__doc__))(function)
+            parent.command(cmd_name, help=_help(function.__doc__))(bound(function))
         return typer.main.get_group(parent).commands[cmd_name]
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:

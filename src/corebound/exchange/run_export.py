@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
 from corebound.analysis.serialize import (
-    STREAMED_COLUMNS,
     commit_columns,
     json_file,
     serving_columns,
@@ -21,10 +20,11 @@ from corebound.errors import MissingPackageError
 from corebound.records.codec import canonical
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
-from corebound.scenario.cell import PROJECT
+from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.compared_axis import without_commits
 from corebound.scenario.models import Scenario
 from corebound.stats.launch_summary import Warmup
+from corebound.stats.server_summary import StreamedCell
 from corebound.text import spreadsheet
 
 if TYPE_CHECKING:
@@ -133,9 +133,39 @@ _COLUMNS = {
     "iterations": "Int64", "settled": "boolean", "duration_ns": "Int64",
 }  # fmt: skip
 # The columns of servers, which a table without any has not.
-_SERVING = ("requests_per_s", *STREAMED_COLUMNS)
+_SERVING = ("requests_per_s", *StreamedCell.__struct_fields__)
 # The types of pyarrow that they are written as.
 _PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64": "float64"}
+
+
+def frame(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> pd.DataFrame:
+    """A data frame with these columns, then those of the axes; unknown values are missing."""
+    import pandas as pd  # noqa: PLC0415  # loading it takes half a second; four formats do without
+
+    listed = list(rows)
+    axes = dict.fromkeys(name for row in listed for name in row if name.startswith(_AXIS))
+    all_types = {**types, **dict.fromkeys(axes, "string")}
+    return pd.DataFrame(listed, columns=list(all_types)).astype(all_types)
+
+
+def axis_columns(axes: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The columns of a configuration's axes."""
+    return {f"{_AXIS}{axis}": value for axis, value in axes}
+
+
+def cell_columns(run: Run, cell: Cell) -> dict[str, Any]:
+    """The columns that every table of runs begins with, and those of the axes."""
+    commit = run.commit_of(cell.environment)
+    return {
+        "run": run.id,
+        "started_at": run.started_at,
+        "host_id": run.host.id,
+        "host": run.host.name,
+        "commit": commit.sha if commit else None,
+        "scenario": cell.scenario,
+        "cell": cell.key,
+        **axis_columns(cell.axes),
+    }
 
 
 def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
@@ -146,13 +176,9 @@ def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
     nanoseconds.
     """
-    import pandas as pd  # noqa: PLC0415  # loading it takes half a second; four formats do without
-
     rows = [_row(cell, launch) for cell in cells for launch in cell.launches]
-    axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
     serving = [name for name in _SERVING if any(name in row for row in rows)]
-    types = _COLUMNS | dict.fromkeys(serving, "Float64") | dict.fromkeys(axes, "string")
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
+    return frame(rows, _COLUMNS | dict.fromkeys(serving, "Float64"))
 
 
 def as_csv(cells: Iterable[ExportedCell]) -> str:
@@ -175,25 +201,19 @@ def as_parquet(cells: Iterable[ExportedCell], where: str) -> bytes:
         raise MissingPackageError(
             "pyarrow", needed_for="Parquet", where=where, otherwise=", or export csv"
         ) from error
-    frame = table(cells)
+    launches = table(cells)
     types = _COLUMNS | dict.fromkeys(_SERVING, "Float64")
     schema = arrow.schema(
-        [(name, getattr(arrow, _PARQUET[types.get(name, "string")])()) for name in frame]
+        [(name, getattr(arrow, _PARQUET[types.get(name, "string")])()) for name in launches]
     )
     sink = io.BytesIO()
-    frame.to_parquet(sink, engine="pyarrow", index=False, schema=schema)
+    launches.to_parquet(sink, engine="pyarrow", index=False, schema=schema)
     return sink.getvalue()
 
 
 def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
-    run, commit = cell.run, cell.run.commit_of(cell.cell.environment)
     row: dict[str, Any] = {
-        "run": run.id,
-        "started_at": run.started_at,
-        "host_id": run.host.id,
-        "host": run.host.name,
-        "scenario": cell.cell.scenario,
-        "cell": cell.cell.key,
+        **cell_columns(cell.run, cell.cell),
         "environment": cell.cell.environment,
         "launch": launch.id,
         "block": launch.block,
@@ -202,7 +222,7 @@ def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
         "reason": launch.reason,
         "duration_ns": launch.duration_ns,
     }
-    row |= {f"{_AXIS}{axis}": value for axis, value in cell.cell.axes}
+    commit = cell.run.commit_of(cell.cell.environment)
     if commit is not None:
         row |= {**commit_columns(commit), "committed_at": commit.committed_at}
     summaries = cell.summary.launches

@@ -148,61 +148,58 @@ class FleetFile(StrictModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-_TEXT = Expected(noun="one line of text", fix="Write text, in quotes if it looks like a number.")
-_LABELS = Expected(noun="a mapping of labels", fix="Write labels as `rack: a7`, one on each line.")
-_LABEL = Expected(noun="a label", fix='Write text, in quotes if it looks like a number: rack: "7".')
-_DURATION = Expected(noun="a duration", fix="Write it like 90s, 10m or 1h30m.")
+_TEXT = Expected("one line of text", "Write text, in quotes if it looks like a number.")
+_LABELS = Expected("a mapping of labels", "Write labels as `rack: a7`, one on each line.")
+_LABEL = Expected("a label", 'Write text, in quotes if it looks like a number: rack: "7".')
+_DURATION = Expected("a duration", "Write it like 90s, 10m or 1h30m.")
 _OBJECT_FIX = "Write lower-case letters, digits, `.` and `-`, a letter or digit first and last."
 _HOST = Expected(
-    noun="a host",
-    fix="Write a name of letters, digits, `.`, `_` and `-`, or a mapping such as"
-    " {partition: genoa}.",
+    "a host",
+    "Write a name of letters, digits, `.`, `_` and `-`, or a mapping such as {partition: genoa}.",
 )
 
 EXPECTED: dict[str, Expected] = {
-    "schema": Expected(noun="a version of this format", fix="Write `schema: 1`."),
+    "schema": Expected("a version of this format", "Write `schema: 1`."),
     "name": Expected(
-        noun="a name",
-        fix="Write up to 63 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
+        "a name",
+        "Write up to 63 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
     ),
     "engine": one_of("an engine", ENGINES),
-    "hosts": Expected(noun="a list of hosts", fix="Write names: `hosts: [n1, n2]`."),
-    "scenarios": Expected(
-        noun="a list of scenario files", fix="Write `scenarios: [scenarios/gemm.yaml]`."
-    ),
+    "hosts": Expected("a list of hosts", "Write names: `hosts: [n1, n2]`."),
+    "scenarios": Expected("a list of scenario files", "Write `scenarios: [scenarios/gemm.yaml]`."),
     "profile": one_of("a profile", ("quick", "nightly")),
-    "only": Expected(noun="a list of selections", fix='Write `only: ["threads=1"]`.'),
+    "only": Expected("a list of selections", 'Write `only: ["threads=1"]`.'),
     "launches": whole_number("a number of launches", 1, 1000),
     "budget": _DURATION,
     "time_limit": _DURATION,
-    "commit": Expected(noun="a revision", fix="Write a commit, a tag or a branch."),
+    "commit": Expected("a revision", "Write a commit, a tag or a branch."),
     "labels": _LABELS,
     "nodes": _LABELS,
     "wheelhouse": _TEXT,
     "work": _TEXT,
     "dask": Expected(
-        noun="a mapping", fix="Write `scheduler: tcp://…`, `ssh: true` or `local: true` under it."
+        "a mapping", "Write `scheduler: tcp://…`, `ssh: true` or `local: true` under it."
     ),
-    "slurm": Expected(noun="a mapping", fix="Write keys such as `partition: genoa` under it."),
-    "kubernetes": Expected(noun="a mapping", fix="Write `image`, `claim` and `mount` under it."),
+    "slurm": Expected("a mapping", "Write keys such as `partition: genoa` under it."),
+    "kubernetes": Expected("a mapping", "Write `image`, `claim` and `mount` under it."),
     "partition": _TEXT,
     "features": _TEXT,
     "count": whole_number("a number of hosts", 1, 10_000),
-    "scheduler": Expected(noun="an address", fix="Write it as tcp://HOST:PORT or tls://HOST:PORT."),
+    "scheduler": Expected("an address", "Write it as tcp://HOST:PORT or tls://HOST:PORT."),
     "ssh": BOOLEAN,
     "local": BOOLEAN,
     "tls": _TEXT,
     "account": _TEXT,
     "qos": _TEXT,
     "constraint": _TEXT,
-    "image": Expected(noun="an image", fix="Write an image that contains corebound and git."),
-    "claim": Expected(noun="the name of a PersistentVolumeClaim", fix=_OBJECT_FIX),
-    "mount": Expected(noun="an absolute path", fix="Write the folder of the volume: /fleet."),
-    "namespace": Expected(noun="the name of a namespace", fix=_OBJECT_FIX),
+    "image": Expected("an image", "Write an image that contains corebound and git."),
+    "claim": Expected("the name of a PersistentVolumeClaim", _OBJECT_FIX),
+    "mount": Expected("an absolute path", "Write the folder of the volume: /fleet."),
+    "namespace": Expected("the name of a namespace", _OBJECT_FIX),
     "cpus": whole_number("a number of CPUs", 1, 65_536),
-    "memory": Expected(noun="an amount of memory", fix="Write it as Kubernetes does: 4Gi."),
+    "memory": Expected("an amount of memory", "Write it as Kubernetes does: 4Gi."),
     "tolerations": Expected(
-        noun="a list of tolerations", fix="Write each as `- {key: dedicated, value: bench}`."
+        "a list of tolerations", "Write each as `- {key: dedicated, value: bench}`."
     ),
     "key": _TEXT,
     "operator": one_of("an operator", ("Equal", "Exists")),
@@ -213,7 +210,7 @@ _ITEMS = {
     "hosts": _HOST,
     "scenarios": _TEXT,
     "only": _TEXT,
-    "tolerations": Expected(noun="a toleration", fix="Write `key` and `value` under the `-`."),
+    "tolerations": Expected("a toleration", "Write `key` and `value` under the `-`."),
 }
 
 

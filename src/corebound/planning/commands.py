@@ -23,6 +23,7 @@ def command(
     gpus: tuple[str, ...] = (),
     openmp: str | None = None,
     target: str = "",
+    inherits: tuple[str, ...] = (),
 ) -> Command:
     """Build the command that starts one worker, or a server, bound to its placement.
 
@@ -37,6 +38,7 @@ def command(
             requests, and none if it requests none.
         openmp: The OpenMP runtime to preload, as a path or a name; None preloads none.
         target: What a server runs, as `module:name`; not used for a worker.
+        inherits: The variables that it takes from corebound's own environment.
 
     Returns:
         An argument list, never passed to a shell, and the variables to add to the
@@ -50,9 +52,12 @@ def command(
         return Command(
             argv=(*words, *server_arguments(cell, server, python, target)),
             env=(*server_env.items(), *env),
+            inherits=inherits,
         )
     launcher = (python, *cell.runtime.launcher) if cell.binding.mode == "launcher" else ()
-    return Command(argv=(*words, *launcher, python, *worker), env=_preloading(env, openmp))
+    return Command(
+        argv=(*words, *launcher, python, *worker), env=_preloading(env, openmp), inherits=inherits
+    )
 
 
 def without_cpu_binding(command: Command, placement: Placement, slot: int) -> tuple[str, ...]:

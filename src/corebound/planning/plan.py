@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -120,53 +121,43 @@ def _plan_cell(
         return PlannedCell(
             cell=cell, measure=measure, placement=None, commands=(), requests=(), unfit=unfit
         )
-    if cell.runtime.server is not None and isinstance(scenario.workload, str):
-        target = _target(scenario.workload, cell)
-        return PlannedCell(
-            cell=cell,
-            measure=measure,
-            placement=placement,
-            commands=(
-                replace(
-                    command(cell, placement, 0, python, gpus=host.gpus, target=target),
-                    inherits=scenario.pass_env,
-                ),
-            ),
-            requests=(),
-            unfit=None,
-            unprofiled=unprofiled(scenario, cell),
-            traffic=traffic_of(cell, measure, seed=seed),
-            python=python,
-        )
-    return PlannedCell(
+    planned = PlannedCell(
         cell=cell,
         measure=measure,
         placement=placement,
-        commands=tuple(
-            replace(
-                command(cell, placement, slot, python, gpus=host.gpus, openmp=host.openmp_of(cell)),
-                inherits=scenario.pass_env,
-            )
-            for slot in range(len(placement.slots))
-        ),
-        requests=tuple(
-            _request(
-                scenario,
-                cell,
-                placement,
-                folder=folder,
-                measure=measure,
-                seed=seed,
-                fallback_path=fallback_path,
-            )
-            for _ in placement.slots
-        ),
+        commands=(),
+        requests=(),
+        unfit=None,
+        unprofiled=unprofiled(scenario, cell),
+    )
+    start = partial(
+        command, cell, placement, python=python, gpus=host.gpus, inherits=scenario.pass_env
+    )
+    if cell.runtime.server is not None and isinstance(scenario.workload, str):
+        return replace(
+            planned,
+            commands=(start(0, target=_target(scenario.workload, cell)),),
+            traffic=traffic_of(cell, measure, seed=seed),
+            python=python,
+        )
+    slots, openmp = range(len(placement.slots)), host.openmp_of(cell)
+    request = _request(
+        scenario,
+        cell,
+        placement,
+        folder=folder,
+        measure=measure,
+        seed=seed,
+        fallback_path=fallback_path,
+    )
+    return replace(
+        planned,
+        commands=tuple(start(slot, openmp=openmp) for slot in slots),
+        requests=(request,) * len(slots),
         files={
             name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
         },
         working_directory=folder if scenario.working_directory == "scenario" else None,
-        unfit=None,
-        unprofiled=unprofiled(scenario, cell),
         threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
     )
 

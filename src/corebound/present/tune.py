@@ -9,7 +9,6 @@ from typing import Any
 
 from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.recommendation import Race
-from corebound.analysis.serialize import ratio_interval_pair
 from corebound.analysis.tuning import Confirmed, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
@@ -39,6 +38,7 @@ from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import ratio_interval_pair
 from corebound.units import duration, percent
 
 DEFAULT = "the default"

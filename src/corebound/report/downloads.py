@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from msgspec import to_builtins
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import (
-    CommandLine,
     between_command,
     cell_command,
     compare_again_command,
     original_command,
 )
 from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.serialize import (
     cell_row,
-    change_row,
     commit_columns,
-    compared_cell_row,
-    compared_series_row,
-    csv_text,
     findings_document,
+    interval_columns,
     json_file,
     serving_document,
 )
 from corebound.diagnosis.evidence import Finding
+from corebound.records.history import HistoryPoint
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
-from corebound.report.scenario.operators import OUTSIDE, outside_ns, span_ns, types_ns
+from corebound.report.scenario.operators import OUTSIDE, span_ns, types_ns
 from corebound.stats.history.regressions import Change
+from corebound.stats.intervals import interval_pair, ratio_interval_pair
+from corebound.stats.launch_summary import CellSummary
+from corebound.text import spreadsheet
 from corebound.worker.operator_table import Operator
 
 
@@ -101,7 +105,7 @@ def _lines(
         for operator in profile.operators
     ]
     if profile.outside_ns is not None:
-        lines.append(_operator(profile, OUTSIDE, outside_ns, None, alike))
+        lines.append(_operator(profile, OUTSIDE, attrgetter("outside_ns"), None, alike))
     return lines
 
 
@@ -190,23 +194,68 @@ def changes_csv(history: ChangeHistory, records: str = "") -> str:
     Clear changes come first, the latest first, then the others.
     """
     return csv_text(
-        [
-            {
-                **change_row(change, history),
-                "command": command.at(records) if (command := _again(change)) else None,
-            }
-            for change in (*history.changes, *history.unclear)
-        ]
+        [_change(change, history, records) for change in (*history.changes, *history.unclear)]
     )
 
 
-def _again(change: Change) -> CommandLine | None:
-    return between_command((change.series,), change.last_good, change.first_bad)
+def _change(change: Change, history: ChangeHistory, records: str) -> dict[str, Any]:
+    step, good, bad = change.change_point, change.last_good, change.first_bad
+    recovered_good, recovered_bad = change.recovered_between or (None, None)
+    command = between_command((change.series,), good, bad)
+    return {
+        "id": change.id,
+        "status": history.status(change),
+        "because": history.because(change) or None,
+        "measured_again": history.answer(change) or None,
+        "project": change.series.project,
+        "host": change.series.host,
+        "benchmark": change.series.scenario,
+        "cell": change.series.cell,
+        "importance": change.series.importance,
+        "unit": change.series.unit,
+        "level_before": step.before,
+        "level_after": step.before * step.ratio,
+        "ratio": step.ratio,
+        **interval_columns("ratio", ratio_interval_pair(step.interval)),
+        "p_value": step.p_value,
+        "last_good": good.at,
+        "at": change.since,
+        "first_bad": bad.at,
+        "last_good_commit": _sha(good),
+        "first_bad_commit": _sha(bad),
+        "subject": bad.commit.subject if bad.commit else None,
+        "recovered_last_good_commit": _sha(recovered_good),
+        "recovered_first_bad_commit": _sha(recovered_bad),
+        "recovered_left": step.recovery.left if step.recovery else None,
+        "command": command.at(records) if command else None,
+    }
+
+
+def _sha(point: HistoryPoint | None) -> str | None:
+    return point.commit.sha if point and point.commit else None
 
 
 def commits_csv(comparison: CommitComparison) -> str:
     """Every series of a comparison of two commits, one line each, by change over noise."""
-    return csv_text([compared_series_row(comparison, series) for series in comparison.series])
+    return csv_text(
+        [
+            {
+                "project": comparison.project,
+                "host": series.series.host,
+                "benchmark": series.scenario,
+                "cell": series.cell,
+                "unit": series.unit,
+                "before_commit": comparison.before.sha,
+                "after_commit": comparison.after.sha,
+                "before": series.before,
+                **interval_columns("before", series.before_point.bounds),
+                "after": series.after,
+                **interval_columns("after", series.after_point.bounds),
+                **_compared(series),
+            }
+            for series in comparison.series
+        ]
+    )
 
 
 def comparison_csv(comparison: RunComparison, records: str = "") -> str:
@@ -216,17 +265,47 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
         comparison: The comparison.
         records: As in `CommandLine.at`.
     """
+    before, after = comparison.before, comparison.after
     return csv_text(
         [
             {
-                **compared_cell_row(comparison, cell),
-                "command": compare_again_command(comparison.before, comparison.after, cell.cell).at(
-                    records
-                ),
+                "host": after.host.id,
+                "scenario": cell.scenario,
+                "cell": cell.cell,
+                "before_run": before.id,
+                "after_run": after.id,
+                **_summary("before", cell.before_summary),
+                **_summary("after", cell.after_summary),
+                **_compared(cell),
+                "launches_needed": cell.launches_needed,
+                "floor_ratio": cell.floor_ratio,
+                "between_runs_spread_ratio": cell.between.spread_ratio,
+                "between_runs_learned_from": cell.between.runs,
+                "delay_ratio": cell.delay_ratio,
+                "command": compare_again_command(before, after, cell.configuration).at(records),
             }
             for cell in comparison.cells
         ]
     )
+
+
+def _summary(name: str, summary: CellSummary) -> dict[str, Any]:
+    return {
+        f"{name}_ns": summary.median_ns,
+        **interval_columns(name, interval_pair(summary.interval), "_ns"),
+        f"{name}_launches": len(summary.launches),
+    }
+
+
+def _compared(row: ComparedRow) -> dict[str, Any]:
+    """The comparison before correction; `is_significant`: whether it remains after it."""
+    return {
+        "ratio": row.speedup_ratio,
+        **interval_columns("ratio", row.speedup_interval),
+        "p_value": row.p_value,
+        "verdict": row.comparison.verdict if row.comparison else None,
+        "is_significant": row.is_significant,
+    }
 
 
 def host_json(result: HostRecords, records: str = "") -> str:
@@ -259,3 +338,14 @@ def _run(run: Run, records: str) -> dict[str, Any]:
             {"check": check.check, "state": check.state, "value": check.value} for check in checks
         ],
     }
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet."""
+    text = io.StringIO()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
+    return text.getvalue()

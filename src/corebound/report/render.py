@@ -13,15 +13,26 @@ from markupsafe import Markup
 from corebound import units
 from corebound.analysis import change_history, commands, triage, wording
 from corebound.analysis.commands import CommandLine
+from corebound.analysis.duplicate_names import long_names
+from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
+from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
+from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
 from corebound.report.pages.changes import levels_text
 from corebound.report.pages.history import change_step_svg
 from corebound.report.pages.series_table import no_change
+from corebound.report.scenario import configurations, threads
 from corebound.report.scenario.heat_map import effect_tint
-from corebound.report.scenario.launches import log_tail, status_tone
+from corebound.report.scenario.launches import (
+    log_tail,
+    settled_text,
+    status_tone,
+    steady_state_text,
+)
+from corebound.report.scenario.provenance import command_comment
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
@@ -222,6 +233,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "points_file": urls.points_file,
     "raw_file": urls.raw_file,
     "run_file": urls.run_file,
+    "scenario_points_file": urls.scenario_points_file,
     "series_url": urls.series_url,
     "series_anchor": urls.series_anchor,
     "entry_anchor": urls.entry_anchor,
@@ -284,39 +296,62 @@ class Renderer:
             impact_size=triage.impact_size,
             impact_word=triage.impact_word,
             times=wording.times,
-            topology_boxes=topology.topology_boxes,
             size_interval=change_history.size_interval,
             latest_value=wording.latest_value,
             levels_text=levels_text,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
+            affinity_cpus=threads.affinity_cpus,
+            affinity_text=threads.affinity_text,
+            command_comment=command_comment,
+            effect_ticks=intervals.effect_ticks,
+            cpus_text=threads.cpus_text,
+            horizontal_ticks=horizontal_ticks,
+            is_peak_plausible=is_peak_plausible,
+            launches_text=configurations.launches_text,
+            over_launches=configurations.over_launches,
+            throughput=throughput,
+            launches_to_decide=wording.launches_to_decide,
+            long_names=long_names,
+            too_short_note=configurations.too_short_note,
+            plan_command=lambda cell, result: commands.plan_command(result, cell.cell),
+            settled_text=settled_text,
+            steady_state=steady_state_text,
+            vertical_ticks=vertical_ticks,
         )
         self._environment.globals.update(
             only=only,
             now=now,
             no_binding_mode=change_history.NO_BINDING_MODE,
+            cell_command=commands.cell_command,
             change_svg=intervals.change_svg,
             class_svg=intervals.class_svg,
             effect_tint=effect_tint,
             commit_bars_svg=commits.commit_bars_svg,
+            curves_svg=lines.curves_svg,
+            deciding_command=commands.deciding_command,
             dots_svg=strips.dots_svg,
             effect_svg=intervals.effect_svg,
             history_svg=history.history_svg,
+            import_command=commands.import_command,
+            interval_svg=intervals.interval_svg,
             latest_command=commands.latest_command,
             launch_command=commands.launch_command,
-            original_command=commands.original_command,
-            interval_svg=intervals.interval_svg,
+            launch_counts=launch_counts,
+            metric_of=metric_of,
             lane_svg=race.lane_svg,
-            percentiles_svg=lines.percentiles_svg,
-            scaling_svg=lines.scaling_svg,
+            original_command=commands.original_command,
+            peak_share_text=peak_share_text,
+            reproduce_command=commands.reproduce_command,
+            series_command=commands.series_command,
             sparkline_svg=history.sparkline_svg,
+            spread_bounds=wording.spread_bounds,
             spark_svg=intervals.spark_svg,
             table_axis=intervals.table_axis,
             table_ticks=intervals.table_ticks,
             threads_svg=strips.threads_svg,
             topology_html=topology.topology_html,
             trace_svg=lines.trace_svg,
-            tradeoff_svg=lines.tradeoff_svg,
         )
 
     @property

@@ -69,7 +69,7 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[
     float,
     Field(strict=True, gt=0, lt=1),
-    Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %."),
+    Expected("a share", "Write a number between 0 and 1, such as 0.02 for 2 %."),
 ]
 Alternating = Literal["auto", "always", "never"]
 Duplicates = Literal["once", "each"]
@@ -100,7 +100,7 @@ class WarmupSeconds(StrictModel):
     seconds: Annotated[
         float,
         Field(strict=True, ge=0, le=24 * 3600),
-        Expected(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
+        Expected("a number of seconds", "Write a number from 0 to 86,400."),
     ]
 
 
@@ -136,11 +136,7 @@ class Measure(StrictModel):
 
     warmup: Annotated[
         Warmup,
-        Expected(
-            noun="a warm-up",
-            fix="Write auto, {iterations: 10} or {seconds: 5}.",
-            choices=("auto",),
-        ),
+        Expected("a warm-up", "Write auto, {iterations: 10} or {seconds: 5}.", ("auto",)),
     ] = Field("auto", description="auto: detected afterwards, for each launch")
     iterations: Annotated[
         Literal["auto"] | Iterations,
@@ -152,14 +148,11 @@ class Measure(StrictModel):
         " time",
     )
     launches: Annotated[
-        Launches,
-        Expected(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
+        Launches, Expected("a mapping of launches", "Write it as in `{min: 6, max: 30}`.")
     ] = Launches()
     timeout_s: Annotated[
         Seconds,
-        Expected(
-            noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
-        ),
+        Expected("a number of seconds", "Write a number above 0, at most 604,800 (a week)."),
     ] = Field(600.0, description="time limit of one launch, including setup")
     margin: Share = Field(
         0.02, description="a difference of at most this share counts as equivalent"
@@ -176,12 +169,7 @@ class Measure(StrictModel):
         " disturbed them; 0 keeps every one, marked",
     )
     alternate: Annotated[
-        Alternating,
-        Expected(
-            noun="whether launches alternate",
-            fix="Write auto, always or never.",
-            choices=get_args(Alternating),
-        ),
+        Alternating, one_of("whether launches alternate", get_args(Alternating))
     ] = Field(
         "auto",
         description="whether the launches of a block iterate by turns; auto: those that"
@@ -275,8 +263,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 _COMMAND = Expected(
-    noun="a list of words",
-    fix="Write the program and each argument as an item: [sort, -r, file].",
+    "a list of words", "Write the program and each argument as an item: [sort, -r, file]."
 )
 
 
@@ -344,12 +331,12 @@ class MatrixEntry(Settings, OrderedModel):
     )
 
 
-_ENTRY = Expected(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
+_ENTRY = Expected("a mapping of settings", "Write it as in `{binding: none, threads: 2}`.")
 Entries = Annotated[
     tuple[MatrixEntry, ...],
     Expected(
-        noun="a list of at most 256 matrix entries",
-        fix="Write each as `- {binding: none, threads: 2}`.",
+        "a list of at most 256 matrix entries",
+        "Write each as `- {binding: none, threads: 2}`.",
         item=_ENTRY,
     ),
 ]
@@ -400,20 +387,16 @@ class Needs(StrictModel):
 class Claim(StrictModel):
     """What the source published; the report says if it reproduces here."""
 
-    says: Annotated[Text, Expected(noun="text", fix="Write the claim as the source states it.")]
+    says: Annotated[Text, Expected("text", "Write the claim as the source states it.")]
     faster: Annotated[MatrixEntry, _ENTRY]
     than: Annotated[MatrixEntry, _ENTRY]
     published_ratio: Annotated[
         Annotated[float, Field(strict=True, gt=0)] | None,
-        Expected(
-            noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
-        ),
+        Expected("a ratio", "Write how many times as fast it was: 1.39 for 23 s against 32 s."),
     ] = Field(None, description="how many times as fast `faster` was")
     needs: Annotated[
         Needs,
-        Expected(
-            noun="a mapping of needs", fix="Write the host's required features, as in {smt: true}."
-        ),
+        Expected("a mapping of needs", "Write the host's required features, as in {smt: true}."),
     ] = Needs()
 
 
@@ -432,33 +415,29 @@ class Scenario(Settings):
     """One YAML file: one question, a workload, a matrix, how it is measured."""
 
     schema_version: Annotated[
-        StrictInt,
-        Field(ge=1, le=1),
-        Expected(noun="a version of this format", fix="Write `schema: 1`."),
+        StrictInt, Field(ge=1, le=1), Expected("a version of this format", "Write `schema: 1`.")
     ] = Field(alias="schema", description="the version of this format: 1")
     name: Annotated[
         StrictStr,
         Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$"),
         Expected(
-            noun="a name",
-            fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit"
-            " first.",
+            "a name",
+            "Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
         ),
     ] = Field(description="unique in a suite; records are kept under it")
-    title: Annotated[Text, Expected(noun="a title", fix="Write the heading of its page.")] = Field(
+    title: Annotated[Text, Expected("a title", "Write the heading of its page.")] = Field(
         description="the heading of its page"
     )
     question: Annotated[
-        Text, Expected(noun="a question", fix="Write the question that the scenario answers.")
+        Text, Expected("a question", "Write the question that the scenario answers.")
     ] = Field(description="the question that the scenario answers")
     source: Annotated[
-        Text | None, Expected(noun="a source", fix="Write the title of the repeated study.")
+        Text | None, Expected("a source", "Write the title of the repeated study.")
     ] = Field(None, description="the study that the scenario repeats")
     source_url: Annotated[
         Url | None,
         Expected(
-            noun="an address that begins with https://",
-            fix="Write the address of the repeated study.",
+            "an address that begins with https://", "Write the address of the repeated study."
         ),
     ] = Field(None, description="the address of that study, which pages link")
     importance: Annotated[Importance, one_of("an importance", get_args(Importance))] = Field(
@@ -470,8 +449,8 @@ class Scenario(Settings):
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
         Discriminator(mapping_or_plain),
         Expected(
-            noun="a workload",
-            fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
+            "a workload",
+            "Write a built-in's name, module:function or {command: [program, word, …]}.",
         ),
     ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
     is_async: Annotated[StrictBool, BOOLEAN] = Field(
@@ -479,29 +458,24 @@ class Scenario(Settings):
     )
     parameters: Annotated[
         Mapping[str, Value],
-        Expected(
-            noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
-        ),
+        Expected("a mapping of parameters", "Write them as `name: value`, one on each line."),
     ] = Field({}, description="parameters of the workload, by name")
     env: Annotated[
         Mapping[str, StrictStr],
         Expected(
-            noun="a mapping of environment variables",
-            fix='Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.',
+            "a mapping of environment variables",
+            'Write them as `NAME: "value"`; in a matrix, as `NAME: ["1", "2"]`.',
         ),
     ] = Field({}, description="environment variables to set")
     pass_env: Annotated[
         tuple[Text, ...],
-        Expected(noun="a list of names of variables", fix="Write it as in `pass_env: [HF_HOME]`."),
+        Expected("a list of names of variables", "Write it as in `pass_env: [HF_HOME]`."),
     ] = Field(
         (), max_length=64, description="variables to pass on from the environment of corebound"
     )
     files: Annotated[
         tuple[Text, ...],
-        Expected(
-            noun="a list of files and folders",
-            fix="Write it as in `files: [data/, config.json]`.",
-        ),
+        Expected("a list of files and folders", "Write it as in `files: [data/, config.json]`."),
     ] = Field(
         (),
         max_length=256,
@@ -514,21 +488,15 @@ class Scenario(Settings):
         "empty", description="empty: a new folder for each launch; scenario: this file's folder"
     )
     matrix: Annotated[
-        Matrix,
-        Expected(
-            noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."
-        ),
+        Matrix, Expected("a mapping of axes", "Write axes as `threads: [1, 2]`, one on each line.")
     ] = Matrix()
     measure: Annotated[
         Measure,
-        Expected(
-            noun="a mapping of how to measure",
-            fix="Write keys such as `iterations: 100` under it.",
-        ),
+        Expected("a mapping of how to measure", "Write keys such as `iterations: 100` under it."),
     ] = Measure()
     profiles: Annotated[
         Mapping[ProfileName, Profile],
-        Expected(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
+        Expected("a mapping of profiles", "Write quick: {…} or nightly: {…}."),
     ] = Field({}, description="what `--profile` changes")
     baseline: Annotated[MatrixEntry | None, _ENTRY] = Field(
         None, description="the cell that others are compared with; default: the first"
@@ -536,9 +504,9 @@ class Scenario(Settings):
     claims: Annotated[
         tuple[Claim, ...],
         Expected(
-            noun="a list of at most 64 claims",
-            fix="Write each with `says`, `faster` and `than`, after a `-`.",
-            item=Expected(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
+            "a list of at most 64 claims",
+            "Write each with `says`, `faster` and `than`, after a `-`.",
+            item=Expected("a claim", "Write `says`, `faster` and `than` under the `-`."),
         ),
     ] = Field((), max_length=64, description="published claims to check")
     _line: int | None = PrivateAttr(None)

@@ -148,8 +148,7 @@ class ExplicitCpus(StrictModel):
     """Exactly these CPUs, in the kernel's list format."""
 
     cpus: Annotated[
-        NumberList,
-        Expected(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
+        NumberList, Expected("a CPU list", "Write numbers and ranges in one text: 0-3,8.")
     ] = Field(description="CPU numbers and ranges, such as 0-3,8")
 
 
@@ -165,8 +164,8 @@ class ExistingEnvironment(StrictModel):
     python: Annotated[
         Annotated[StrictStr, Field(min_length=1)] | None,
         Expected(
-            noun="the path of an interpreter",
-            fix="Write it relative to this file: {python: ../.venv/bin/python}.",
+            "the path of an interpreter",
+            "Write it relative to this file: {python: ../.venv/bin/python}.",
         ),
     ] = Field(
         None,
@@ -174,7 +173,7 @@ class ExistingEnvironment(StrictModel):
     )
     conda: Annotated[
         Annotated[StrictStr, Field(min_length=1)] | None,
-        Expected(noun="a conda environment", fix="Write its name or its folder: {conda: NAME}."),
+        Expected("a conda environment", "Write its name or its folder: {conda: NAME}."),
     ] = Field(None, description="the name or the folder of a conda environment")
 
     @model_validator(mode="after")
@@ -229,7 +228,7 @@ class Settings(StrictModel):
         NumberList | None,
         Setting(
             field="binding.memory_nodes",
-            expected=Expected(noun="memory nodes", fix="Write numbers and ranges, such as 0,2-3."),
+            expected=Expected("memory nodes", "Write numbers and ranges, such as 0,2-3."),
             is_nullable=True,
             read=lambda cell: cpu_list(cell.binding.memory_nodes) or None,
         ),
@@ -258,8 +257,7 @@ class Settings(StrictModel):
         Setting(
             field="threads.omp",
             expected=Expected(
-                noun="a thread count",
-                fix="Write host-cores or a whole number from 1 to 65,536.",
+                "a thread count", "Write host-cores or a whole number from 1 to 65,536."
             ),
             is_nullable=True,
             variables=("OMP_NUM_THREADS",),
@@ -304,8 +302,7 @@ class Settings(StrictModel):
         Setting(
             field="threads.blocktime",
             expected=Expected(
-                noun="a time to spin",
-                fix="Write milliseconds, 0 to 86,400,000, or infinite.",
+                "a time to spin", "Write milliseconds, 0 to 86,400,000, or infinite."
             ),
             is_nullable=True,
             variables=("KMP_BLOCKTIME", "GOMP_SPINCOUNT"),
@@ -360,8 +357,7 @@ class Settings(StrictModel):
         Setting(
             field="cpu_quota",
             expected=Expected(
-                noun="a CPU quota",
-                fix="Write the number of CPUs, 0.01 to 65,536, such as 1.5.",
+                "a CPU quota", "Write the number of CPUs, 0.01 to 65,536, such as 1.5."
             ),
             is_nullable=True,
             words={"default": "no CPU quota"},
@@ -391,8 +387,8 @@ class Settings(StrictModel):
         Setting(
             field="environment",
             expected=Expected(
-                noun="an environment",
-                fix="Write the name of a file in environments/, without .txt, {python: PATH} or"
+                "an environment",
+                "Write the name of a file in environments/, without .txt, {python: PATH} or"
                 " {conda: NAME}.",
             ),
             read=lambda cell: PROJECT if is_project(cell.environment) else cell.environment,
@@ -408,9 +404,8 @@ class Settings(StrictModel):
         Setting(
             field="commit",
             expected=Expected(
-                noun="a commit",
-                fix="Write a branch, a tag or a hash of the project under test,"
-                ' in quotes: "1a2b3c4d".',
+                "a commit",
+                'Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
             ),
             changes_work=True,
         ),

@@ -47,9 +47,7 @@ def expected_by_key(*models: type[BaseModel]) -> Mapping[str, Expected]:
     }
 
 
-_PROFILE = Expected(
-    noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it."
-)
+_PROFILE = Expected("a profile", "Write keys of `measure`, `parameters` or `only` under it.")
 
 
 class _Profiles(BaseModel):
@@ -75,9 +73,7 @@ def expected_at(path: Path, node: Node) -> Expected:
         return _axis(key, node)
     if parent == "env" or (is_item and key in _TEXTS):
         quoted = f'"{printable(node.text)}"'
-        return Expected(
-            noun="text", fix=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
-        )
+        return Expected("text", f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}.")
     if parent == "parameters":
         return _VALUE
     expected = _DROPPED if (parent, key) == ("warmup", "iterations") else EXPECTED[key]
@@ -86,16 +82,16 @@ def expected_at(path: Path, node: Node) -> Expected:
 
 # Their items are text.
 _TEXTS = frozenset({"command", "prepare", "cleanup", "files", "pass_env"})
-_VALUE = Expected(noun="a value of a parameter", fix="Write true, false, a number or text.")
+_VALUE = Expected("a value of a parameter", "Write true, false, a number or text.")
 _NO_AXES = frozenset({*SECTIONS, "include", "exclude"})
 _AXES_BELOW = [["matrix", section] for section in SECTIONS]
 
 
 def _axis(name: str, node: Node) -> Expected:
     if node.value == []:
-        return Expected(noun="an axis", fix="Write at least one value, or remove the axis.")
+        return Expected("an axis", "Write at least one value, or remove the axis.")
     example = (excerpt(node) if node.quoted else printable(node.text)) or "…"
-    return Expected(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
+    return Expected("a list of values", f"Write `{name}: [{example}]`.")
 
 
 def excerpt(node: Node) -> str:

@@ -30,7 +30,7 @@ def join_words(items: Sequence[str], last: str = "or") -> str:
     return f" {last} ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
-class Expected(Struct, frozen=True, kw_only=True):
+class Expected(Struct, frozen=True):
     """Describes the valid values of a key in an error message.
 
     `noun` completes "is not …"; `choices` are the allowed words, if there are few. `item` describes
@@ -46,14 +46,14 @@ class Expected(Struct, frozen=True, kw_only=True):
 def one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Expected:
     """Expect one of a few words, or something else that `more` describes."""
     return Expected(
-        noun=noun, fix=f"Write {join_words((*choices, *filter(None, [more])))}.", choices=choices
+        noun, f"Write {join_words((*choices, *filter(None, [more])))}.", choices=choices
     )
 
 
 def whole_number(noun: str, low: int, high: int) -> Expected:
     """Expect a whole number from `low` to `high`."""
-    return Expected(noun=noun, fix=f"Write a whole number from {low:,} to {high:,}.")
+    return Expected(noun, f"Write a whole number from {low:,} to {high:,}.")
 
 
-BOOLEAN = Expected(noun="true or false", fix="Write true or false.")
+BOOLEAN = Expected("true or false", "Write true or false.")
 COUNT = whole_number("a count", 1, 65_536)

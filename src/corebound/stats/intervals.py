@@ -94,6 +94,23 @@ def is_usable_spread(low: float, high: float) -> bool:
     return _spans_at_most(_MOST_FACTOR_OF_ANY, low, high)
 
 
+Ends = tuple[float, float]
+
+
+def interval_pair(interval: Interval | None) -> Ends | None:
+    """An interval of an amount as its two ends; None without one that is usable."""
+    if interval is None or not is_usable(interval.low, interval.high):
+        return None
+    return interval.low, interval.high
+
+
+def ratio_interval_pair(interval: Interval | None) -> Ends | None:
+    """An interval of a ratio as its two ends; None without one that is usable."""
+    if interval is None or not is_usable_ratio(interval.low, interval.high):
+        return None
+    return interval.low, interval.high
+
+
 def _spans_at_most(factor: float, low: float, high: float) -> bool:
     return low == high or (low > 0 and high <= low * factor)
 

@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from corebound.analysis.serialize import ratio_interval_pair
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
@@ -28,12 +27,14 @@ from corebound.stats.bisection import (
     search,
 )
 from corebound.stats.comparison import log_ratios
+from corebound.stats.intervals import ratio_interval_pair
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
+from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import (
     PreparedRun,
     RunRequest,
@@ -117,54 +118,53 @@ def exit_code(ending: BisectionOutcome | None) -> int:
     return LaunchError.exit_code if ending.outcome == "broken" else 0
 
 
-def bisect_commits(
-    good: str,
-    bad: str,
-    request: RunRequest,
-    reporter: Reporter,
-    *,
-    launches: int | None = None,
-    budget_s: float | None = None,
-    fresh: bool = False,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> BisectResult:
-    """Search the commits between two for the one that changed a cell's time.
+class BisectRequest(RunRequest, frozen=True, kw_only=True):
+    """The commits to search among, and one cell."""
 
-    Args:
-        good: A commit before the change.
-        bad: A commit after it.
-        request: One scenario, and one of its cells.
-        reporter: Shows the progress.
-        launches: The maximum number of launches of each commit; None uses the scenario's.
-        budget_s: Start no launch after this many seconds; None is no limit.
-        fresh: Whether to ignore launches of this search that are recorded already.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
+    options: ClassVar = (
+        "good", "bad", "scenario", "cell", "only", "launches", "budget_s", "fresh", "unlocked",
+        "wait_s", "config", "records",
+    )  # fmt: skip
+
+    good: Annotated[str, Argument("Commit before the change.")]
+    bad: Annotated[str, Argument("Commit after the change.")]
+    files: Files = ()
+    scenario: Annotated[Path, Option("Scenario file.")]
+    cell: Annotated[str | None, Option("Key of the cell, as reports show it.")] = None
+    launches: Annotated[
+        int | None,
+        Option("Maximum launches of each commit; default: the scenario's.", min=3, max=1000),
+    ] = None
+    fresh: Annotated[bool, Option("Ignore recorded launches of this search.")] = False
+
+
+def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
+    """Search the commits between two for the one that changed a cell's time.
 
     Raises:
         InputError: One commit does not follow the other, or the request has several cells.
         CoreboundError: The environments or the host do not allow the runs.
     """
+    cell = (request.cell,) if request.cell else ()
+    request = replace(request, files=(request.scenario,), only=(*request.only, *cell))
     project = open_project(request.config, reporter.notify)
-    ends = project.commit(good), project.commit(bad)
+    ends = project.commit(request.good), project.commit(request.bad)
     between = project.between(*ends)
     if not between:
         raise InputError(
-            what=f"`{bad}` does not descend from `{good}` along first parents.",
+            what=f"`{request.bad}` does not descend from `{request.good}` along first parents.",
             where="corebound bisect",
             fix="Name a GOOD that `git log --first-parent BAD` lists.",
         )
     loaded = _single_cell(load_comparable(request, reporter.notify), request.files[0])
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         bisection = _Bisection(
             commits=(ends[0], *between),
             loaded=loaded,
             request=request,
-            max_launches=launches or loaded.scenario.measure.launches.max,
-            deadline_s=None if budget_s is None else time.monotonic() + budget_s,
-            fresh=fresh,
+            max_launches=request.launches or loaded.scenario.measure.launches.max,
+            deadline_s=None if request.budget_s is None else time.monotonic() + request.budget_s,
             reporter=reporter,
         )
         ending = bisection.search()
@@ -203,10 +203,9 @@ class _Bisection:
 
     commits: tuple[Commit, ...]
     loaded: LoadedScenario
-    request: RunRequest
+    request: BisectRequest
     max_launches: int
     deadline_s: float | None
-    fresh: bool
     reporter: Reporter
     runs: dict[tuple[int, ...], PreparedRun] = field(default_factory=dict)
     checks: tuple[HostCheck, ...] | None = None
@@ -301,7 +300,10 @@ class _Bisection:
             launches=(self.min_launches, max(self.max_launches, self.min_launches)),
         )
         prepared = prepare_comparison(
-            loaded, self.request, self.request.records, self.reporter.notify, resume=not self.fresh
+            loaded,
+            self.request,
+            self.reporter.notify,
+            resume=not self.request.fresh,
         )
         if self.checks is None:
             prepared = preflight(prepared, self.reporter)

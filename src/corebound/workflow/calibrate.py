@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -29,21 +29,30 @@ from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 
 
+class CalibrateRequest(RunRequest, frozen=True, kw_only=True):
+    """What `corebound calibrate` measures."""
+
+    options: ClassVar = ("files", "profile", "budget_s", "seed", "wait_s", "records")
+
+
 def calibrate_scenarios(
-    request: RunRequest, reporter: Reporter, *, budget_s: float | None, wait_s: float
+    request: CalibrateRequest, reporter: Reporter
 ) -> tuple[tuple[Calibration, ...], RunResult]:
     """Measure each scenario's baseline against itself, and store the calibrations.
 
     Args:
         request: The scenarios; all their cells are loaded.
         reporter: Shows the progress, and scenarios with too few launches.
-        budget_s: Start no launch after this many seconds; None is no limit.
-        wait_s: How long to wait for another run on this host, in seconds.
     """
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s, validate=lambda: plan_suite(request, None))
+        hold_host(
+            stack,
+            reporter.notify,
+            wait_s=request.wait_s,
+            validate=lambda: plan_suite(request),
+        )
         prepared = preflight(_prepare(request, reporter), reporter)
-        result = execute_run(prepared, budget_s, reporter, stack)
+        result = execute_run(prepared, request.budget_s, reporter, stack)
     calibrations = []
     for source in result.run.scenarios:
         name = source.document["name"]

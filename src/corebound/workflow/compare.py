@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commit_comparison import CommitComparison, compare_commits
@@ -28,22 +28,15 @@ from corebound.workflow.resolve_refs import (
 from corebound.workflow.run_index import drop_unreadable_scenarios, earlier_results_of_pair
 
 
-class ComparedRuns(Struct, frozen=True, kw_only=True):
-    """Two runs, and sentences about the smallest difference that their host can detect."""
-
-    comparison: RunComparison
-    noise: tuple[str, ...]
-
-
 def compare_recorded(
     before: str,
     after: str,
     records: Path,
     notify: Notify,
-    status: Callable[[str], AbstractContextManager[object]],
+    status: Callable[[str], AbstractContextManager[object]] = nullcontext,
     *,
     project: str | None = None,
-) -> ComparedRuns | CommitComparison | CompareCommitsResult:
+) -> RunComparison | CommitComparison | CompareCommitsResult:
     """Compare two runs, two commits that were measured interleaved, or two of an imported project.
 
     Args:
@@ -90,7 +83,7 @@ def compare_recorded(
     past = earlier_results_of_pair(records, (pair[0].run, pair[1].run))
     comparison = compare_runs(first, second, past)
     noise = noise_floor_notes(calibrations, comparison.after, launches=comparison.launches)
-    return ComparedRuns(comparison=comparison, noise=noise)
+    return replace(comparison, noise=noise)
 
 
 def _read(file: Path, faults: list[Fault]) -> Record:

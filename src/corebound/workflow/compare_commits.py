@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, to_builtins
 
-from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
+from corebound.analysis.commit_comparison import CellAtCommits
+from corebound.analysis.compared import judge_together
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     analyse_scenario,
     compare_cells,
 )
-from corebound.analysis.serialize import commit_pair_document
+from corebound.analysis.serialize import cell_at_commits_document
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.records.jsonl import Stored
@@ -30,6 +31,7 @@ from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import Side, Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
+from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
@@ -48,7 +50,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
     """
 
     sides: Sides
-    verdicts: tuple[CellVerdict, ...]
+    verdicts: tuple[CellAtCommits, ...]
     noise: tuple[str, ...]
     records: Path
     ending: Ending
@@ -65,7 +67,7 @@ class CompareCommitsResult(Struct, frozen=True, kw_only=True):
             "records": str(self.records),
             "regressions": sum(cell.is_regression for cell in self.verdicts),
             "noise": self.noise,
-            "cells": [commit_pair_document(cell) for cell in self.verdicts],
+            "cells": [cell_at_commits_document(cell) for cell in self.verdicts],
         }
 
 
@@ -74,36 +76,35 @@ def _side_document(side: Side) -> object:
     return to_builtins(side.commit) or {"name": side.name, "title": side.title}
 
 
-def compare_commits(
-    base: str,
-    head: str,
-    request: RunRequest,
-    reporter: Reporter,
-    *,
-    margin: float | None = None,
-    budget_s: float | None = None,
-    resume: bool = False,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> CompareCommitsResult:
-    """Measure both sides interleaved, and judge each cell.
+class CompareCommitsRequest(RunRequest, frozen=True, kw_only=True):
+    """The two sides to measure interleaved, of the same kind, and the scenarios.
 
-    Args:
-        base: A commit, a parameter value, a requirements file, or a package's version.
-        head: The side to judge, of the same kind.
-        request: The scenarios.
-        reporter: Shows the progress.
-        margin: The largest ratio that counts as equal; None uses the scenarios' own.
-        budget_s: Start no launch after this many seconds; None is no limit.
-        resume: Whether to continue the same comparison if it was interrupted.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
+    A side is a commit, a parameter value, a requirements file, or a package's version.
+    """
+
+    options: ClassVar = (
+        "base", "head", "files", "profile", "only", "budget_s", "margin", "resume", "unlocked",
+        "wait_s", "config", "records",
+    )  # fmt: skip
+
+    base: Annotated[str, Argument("Commit, configuration or version to compare with.")]
+    head: Annotated[str, Argument("Commit, configuration or version to judge.")]
+    files: Files = (projects.DEFAULT_SCENARIOS,)
+    margin: Annotated[float | None, Option("Largest ratio that counts as equal: 0.02 is 2 %.")] = (
+        None
+    )
+    resume: Annotated[bool, Option("Continue the same comparison if it was interrupted.")] = False
+
+
+def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> CompareCommitsResult:
+    """Measure both sides interleaved, and judge each cell.
 
     Raises:
         InputError: The two sides cannot be understood, or mean the same, or the margin is invalid.
         ScenarioFaults: The files have errors, or do not support what is compared.
         CoreboundError: The environments or the host do not allow the run.
     """
+    margin = request.margin
     if margin is not None and not 0 < margin < 1:
         raise InputError(
             what=f"`{margin:g}` is not between 0 and 1.",
@@ -111,15 +112,13 @@ def compare_commits(
             fix="Write 0.02 for 2 %.",
         )
     with ExitStack() as stack:
-        both, originals, loaded = _resolve_sides(
-            base, head, request, reporter.notify, margin=margin
-        )
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        both, originals, loaded = _resolve_sides(request, reporter.notify)
+        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
-            loaded, request, request.records, reporter.notify, resume=resume, unmade=unmade
+            loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
-        result = execute_run(preflight(prepared, reporter), budget_s, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
     verdicts = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,
@@ -139,9 +138,10 @@ def compare_commits(
 
 
 def _resolve_sides(
-    base: str, head: str, request: RunRequest, notify: Notify, *, margin: float | None
+    request: CompareCommitsRequest, notify: Notify
 ) -> tuple[Sides, tuple[LoadedScenario, ...], tuple[LoadedScenario, ...]]:
     """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides."""
+    base, head, margin = request.base, request.head, request.margin
     loaded = scenarios.load_scenarios(request.files, request.only, request.profile)
     values = sides.parse_axis_values(base, head, loaded, notify)
     if values is not None:
@@ -186,26 +186,25 @@ def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> CompareCo
     )
 
 
-def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellVerdict, ...]:
-    return judge_cells([pair for result in results for pair in _pairs(result, both)])
+def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellAtCommits, ...]:
+    return tuple(judge_together([cell for result in results for cell in _cells(result, both)]))
 
 
-def _fewest_pairs(verdicts: Iterable[CellVerdict]) -> int:
-    comparisons = [cell.pair.comparison for cell in verdicts if cell.pair.comparison]
-    return min((comparison.pairs for comparison in comparisons), default=0)
+def _fewest_pairs(verdicts: Iterable[CellAtCommits]) -> int:
+    return min((cell.pairs for cell in verdicts if cell.comparison), default=0)
 
 
-def _exit_code(verdicts: Sequence[CellVerdict], result: RunResult) -> int:
+def _exit_code(verdicts: Sequence[CellAtCommits], result: RunResult) -> int:
     """See `CompareCommitsResult.exit_code`."""
     if any(cell.is_regression for cell in verdicts):
         return REGRESSION
-    if not any(cell.pair.missing for cell in verdicts):
+    if not any(cell.missing for cell in verdicts):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code
 
 
-def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
+def _cells(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
     """Pair each cell of a scenario across both sides."""
     by_side: dict[tuple[str, str | None], CellResult] = {
         (key_without_axis(cell.cell, both.axis), sides.side_of(cell.cell, both.axis)): cell
@@ -216,8 +215,8 @@ def _pairs(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
         yield CellAtCommits(
             scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(SIDES_SUFFIX),
             cell=key,
-            base_ns=base.summary.median_ns if base else None,
-            head_ns=head.summary.median_ns if head else None,
+            before=base.summary.median_ns if base else None,
+            after=head.summary.median_ns if head else None,
             comparison=compare_cells(result, head.cell, base.cell) if head and base else None,
             margin=result.measure.margin,
             missing=tuple(

@@ -201,7 +201,11 @@ def measure_commits(
         CoreboundError: The scenario has changed, or one of the commits has no result.
     """
     request = RunRequest(
-        files=(pair.path,), profile=pair.run.profile, only=(pair.cell.id,), config=config
+        files=(pair.path,),
+        profile=pair.run.profile,
+        only=(pair.cell.id,),
+        config=config,
+        records=folder,
     )
     loaded = load_comparable(request, reporter.notify)
     current = [
@@ -218,7 +222,7 @@ def measure_commits(
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, wait_s=wait_s)
         both = repeat_for_commits(loaded, (pair.good, pair.bad), request)
-        prepared = prepare_comparison(both, request, folder, reporter.notify, resume=False)
+        prepared = prepare_comparison(both, request, reporter.notify, resume=False)
         result = execute_run(preflight(prepared, reporter), None, reporter, stack)
     comparisons = [
         cell.comparison
@@ -333,11 +337,12 @@ def _measure_present_state(
         profile=before.profile,
         only=(f"{series.scenario}[{series.cell}]",),
         committed=True,
+        records=folder,
     )
     reporter.notify(f"Measuring again: {series.scenario}, {series.cell}")
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, wait_s=wait_s)
-        prepared = prepare_run(request, folder, reporter.notify)
+        prepared = prepare_run(request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), None, reporter, stack)
     all_series = series_of_run(result.run, result.launches)
     point = next((new.points[0] for new in all_series if new.cell == series.cell), None)

@@ -157,7 +157,7 @@ def measure_functions(
         file = _write_scenario(temporary / "functions", functions, request)
         run_request = RunRequest(files=(file,), records=records)
         hold_host(stack, reporter.notify, wait_s=request.wait_s)
-        prepared = prepare.prepare_run(run_request, records, reporter.notify)
+        prepared = prepare.prepare_run(run_request, reporter.notify)
         # What this process was started with is not how to measure this again.
         run = replace(prepared.run, argv=("corebound", "run", str(file)))
         prepared = preflight(replace(prepared, run=run), reporter)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from corebound import clock
 from corebound.errors import NO_ANSWER, REGRESSION, CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import jsonl
+from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly_steps import (
     Journal,
@@ -31,6 +32,19 @@ from corebound.workflow.nightly_summary import (
     summary_text,
     write_summary,
 )
+from corebound.workflow.options import (
+    Branch,
+    Config,
+    Files,
+    Option,
+    Push,
+    Records,
+    Squash,
+    To,
+    Wait,
+    seconds,
+)
+from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS, Notify
 from corebound.workflow.publish import DEFAULT_SITE
 
 DEFAULT_PUBLIC_SITE = Path("reports/public")
@@ -42,21 +56,29 @@ _RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 class NightlyRequest(Struct, frozen=True, kw_only=True):
     """The request for a nightly run; the fields are the options of `corebound nightly`."""
 
-    files: tuple[Path, ...]
-    profile: ProfileName
-    budget_s: float
-    wait_s: float
-    update: bool
-    to: Path | None
-    branch: str | None
-    push: str | None
-    squash: bool
-    site_url: str | None
-    config: Path
-    records: Path
-    summary_file: Path | None = None
-    webhook: str | None = None
-    verify: bool = False
+    files: Files = (DEFAULT_SCENARIOS,)
+    profile: Annotated[ProfileName, Option("How thoroughly to measure.")] = "nightly"
+    budget_s: Annotated[
+        float, Option("Start no launch after this time: 90s, 10m, 2h.", parse=seconds, typed="4h")
+    ] = 14_400.0
+    wait_s: Wait = 0.0
+    update: Annotated[bool, Option("First fetch and fast-forward the project under test.")] = False
+    verify: Annotated[
+        bool, Option("Also check what `corebound tune` recommended on this host.")
+    ] = False
+    to: To = None
+    branch: Branch = None
+    push: Push = None
+    squash: Squash = False
+    site_url: Annotated[str | None, Option("Public URL of the site, for links.")] = None
+    summary: Annotated[Path | None, Option("Also write the summary to this file.")] = None
+    webhook: Annotated[
+        str | None, Option("POST the summary to this URL, as JSON.", envvar="COREBOUND_WEBHOOK")
+    ] = None
+    fresh: Annotated[bool, Option("Do not resume an interrupted nightly run.")] = False
+    nights: Annotated[Path, Option("Folder of journals and logs.")] = NIGHTS
+    config: Config = CONFIG
+    records: Records = RECORDS
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -191,25 +213,23 @@ def _spent_s(file: Path) -> float:
     return sum(launch.duration_ns for launch in launches) / 1e9
 
 
-def run_nightly(
-    request: NightlyRequest, folder: Path, notify: Callable[[str], None], *, fresh: bool
-) -> NightlySummary:
+def run_nightly(request: NightlyRequest, notify: Notify) -> NightlySummary:
     """Run the steps of a nightly run that are not done yet, then write and send the summary.
 
     Args:
         request: What to do.
-        folder: The folder of journals and logs.
         notify: Called with progress messages and with the errors of delivering the summary.
-        fresh: Whether to start a new nightly run even if one was interrupted.
 
     Raises:
         HostError: Another nightly run is active.
         InputError: The request is invalid, or a file cannot be written.
     """
     request.check()
+    if request.to is None and request.branch is None:
+        request = replace(request, to=DEFAULT_PUBLIC_SITE)
     host = identity.host(discovery.live_topology())
-    with nightly_lock(folder) as lock:
-        journal = _open_journal(folder, request, notify, fresh=fresh)
+    with nightly_lock(request.nights) as lock:
+        journal = _open_journal(request, notify)
         result = run_steps(
             nightly_steps(request, journal, host.id),
             journal,
@@ -241,11 +261,9 @@ def run_nightly(
     return summary
 
 
-def _open_journal(
-    folder: Path, request: NightlyRequest, notify: Callable[[str], None], *, fresh: bool
-) -> Journal:
-    now = clock.utc_now()
-    journal = None if fresh else unfinished_journal(folder, request.identity, now)
+def _open_journal(request: NightlyRequest, notify: Notify) -> Journal:
+    folder, now = request.nights, clock.utc_now()
+    journal = None if request.fresh else unfinished_journal(folder, request.identity, now)
     if journal is None:
         return begin_journal(folder, request.identity, now)
     notify(f"Resuming the interrupted nightly run of {journal.stamp}.")
@@ -261,14 +279,12 @@ def _step_output(journal: Journal, step: str) -> dict[str, Any] | None:
     return output if isinstance(output, dict) else None
 
 
-def _deliver(
-    summary: NightlySummary, request: NightlyRequest, notify: Callable[[str], None]
-) -> int:
+def _deliver(summary: NightlySummary, request: NightlyRequest, notify: Notify) -> int:
     """Write and send the summary; returns the exit code of a failure, or 0."""
     code = 0
     try:
-        if request.summary_file is not None:
-            write_summary(summary_text(summary), request.summary_file)
+        if request.summary is not None:
+            write_summary(summary_text(summary), request.summary)
     except CoreboundError as error:
         notify(str(error))
         code = error.exit_code

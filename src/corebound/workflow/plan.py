@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -25,8 +25,13 @@ from corebound.scenario.runtimes import RUNTIME_PROGRAMS
 from corebound.scenario.settings import OPENMP_LIBRARIES
 from corebound.workflow import projects, scenarios
 from corebound.workflow.forecast import forecast_tasks
+from corebound.workflow.options import Option
 from corebound.workflow.prepare import RunRequest
 from corebound.workflow.scenarios import LoadedScenario
+
+Sysfs = Annotated[
+    Path | None, Option("Use a saved machine: a folder with sys/, or a copy of /sys.")
+]
 
 
 class PlannedSuite(Struct, frozen=True, kw_only=True):
@@ -72,15 +77,23 @@ def _cell_document(
     }
 
 
-def plan_suite(
-    request: RunRequest, sysfs: Path | None, budget_s: float | None = None
-) -> PlannedSuite:
+class PlanRequest(RunRequest, frozen=True, kw_only=True):
+    """What `corebound plan` plans, for this machine or a saved one."""
+
+    options: ClassVar = (
+        "files", "sysfs", "only", "env", "profile", "budget_s", "config", "project_python",
+        "records",
+    )  # fmt: skip
+
+    sysfs: Sysfs = None
+
+
+def plan_suite(request: RunRequest, sysfs: Path | None = None) -> PlannedSuite:
     """Plan the cells of scenarios; launch, build and store nothing.
 
     Args:
         request: The scenarios.
         sysfs: A saved machine; None is this one.
-        budget_s: The time limit of the run, in seconds; None is no limit.
 
     Raises:
         ScenarioFaults: The files have errors.
@@ -94,7 +107,7 @@ def plan_suite(
             for cell in task.planned
         ),
         forecasts=forecast_tasks(
-            plan.tasks, identity.host(plan.topology).id, request.records, budget_s
+            plan.tasks, identity.host(plan.topology).id, request.records, request.budget_s
         )
         if sysfs is None
         else (),
@@ -148,10 +161,10 @@ class _Plan(Struct, frozen=True, kw_only=True):
 def _plan(request: RunRequest, sysfs: Path | None) -> _Plan:
     loaded = scenarios.load_scenarios(request.files, request.only, request.profile, env=request.env)
     cells = scenarios.all_cells(loaded)
-    if request.python is None:
+    if request.project_python is None:
         project = projects.find(cells, request.config)
     else:
-        project = projects.use_existing(cells, request.python)
+        project = projects.use_existing(cells, request.project_python)
     environments = scenarios.find_environments(loaded, Path.cwd(), project)
     # The command of a cell is known before its environment is made.
     pythons = {

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,17 @@ from corebound.scenario.models import ProfileName
 from corebound.stats.stopping import DOUBTFUL_TURNS, needs_more_launches
 from corebound.text import one_line
 from corebound.workflow import projects, scenarios
+from corebound.workflow.options import (
+    Config,
+    Files,
+    Option,
+    Records,
+    Unlocked,
+    Wait,
+    labels,
+    seconds,
+    variables,
+)
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
 
@@ -46,31 +57,45 @@ _MOST_CHANGES = 3
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
-    """The user's request for a run.
+    """What the user asks of any run, with the options that commands share.
 
-    Attributes:
-        files: Scenario files, or folders of them.
-        profile: The profile; None uses the scenarios' own numbers.
-        only: The selected cells.
-        seed: The seed; None picks a random one.
-        config: The asv.conf.json of the project under test.
-        python: An interpreter in which the project is already installed, so nothing is built.
-        committed: Whether to measure the project's checked-out commit, not its working tree.
-        records: The folder for the records, which is not part of the working tree.
-        env: Environment variables that the user sets for every cell, by name.
-        labels: Labels for the run's record.
+    The request of a command adds its own, and names those of its command line in `options`.
     """
 
-    files: tuple[Path, ...]
-    profile: ProfileName | None = None
-    only: tuple[str, ...] = ()
-    seed: int | None = None
-    config: Path = projects.CONFIG
-    python: Path | None = None
-    committed: bool = False
-    records: Path = RECORDS
-    env: Mapping[str, str] = {}
-    labels: Mapping[str, str] = MappingProxyType({})
+    files: Files
+    profile: Annotated[ProfileName | None, Option("How thoroughly to measure.")] = None
+    only: Annotated[
+        tuple[str, ...], Option("Cells to select: axis=value[,axis=value]; repeatable.")
+    ] = ()
+    env: Annotated[
+        Mapping[str, str],
+        Option(
+            "Set an environment variable of the workloads; without VALUE, as it is here.",
+            metavar="NAME[=VALUE]",
+            parse=variables,
+        ),
+    ] = {}
+    budget_s: Annotated[
+        float | None, Option("Start no launch after this time: 90s, 10m, 2h.", parse=seconds)
+    ] = None
+    # The range that every framework accepts.
+    seed: Annotated[
+        int | None,
+        Option("Seed of the order and of the workloads' random data.", min=0, max=2**32 - 1),
+    ] = None
+    unlocked: Unlocked = False
+    wait_s: Wait = 0.0
+    config: Config = projects.CONFIG
+    project_python: Annotated[
+        Path | None,
+        Option("Python interpreter in which the project under test is installed already."),
+    ] = None
+    committed: Annotated[bool, Option("Measure HEAD, without uncommitted changes.")] = False
+    label: Annotated[
+        Mapping[str, str],
+        Option("Label for the run's record; repeatable.", metavar="NAME=VALUE", parse=labels),
+    ] = {}
+    records: Records = RECORDS
 
     def __post_init__(self) -> None:
         """Check the labels.
@@ -78,7 +103,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         Raises:
             InputError: A label has no value, or its name has other characters than a label's.
         """
-        for name, value in self.labels.items():
+        for name, value in self.label.items():
             if not (value and value.isprintable() and LABEL_NAME.fullmatch(name)):
                 raise InputError(
                     what=f"`{one_line(f'{name}={value}')}` is not a label.",
@@ -113,62 +138,23 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         )
 
 
-def prepare_run(request: RunRequest, records: Path, notify: Notify) -> PreparedRun:
+def prepare_run(request: RunRequest, notify: Notify) -> PreparedRun:
     """Prepare a new run; `notify` is called with progress messages.
 
     Raises:
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
     run, tasks = plan_run(_load(request), request, notify)
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+    return PreparedRun(run=run, file=jsonl.file_of(run, request.records), tasks=tasks)
 
 
-def begin_run(
-    request: RunRequest,
-    notify: Notify,
-    *,
-    resume: bool,
-    operators: bool,
-    launches: int | None,
-    favour_doubtful: bool,
-) -> PreparedRun:
-    """Prepare a new run, or continue an interrupted one, as `corebound run` does.
-
-    Args:
-        request: The user's request.
-        notify: Called with progress messages.
-        resume: Whether to continue the latest interrupted run.
-        operators: Whether to profile operators.
-        launches: The launches of each cell; None uses the scenarios' own numbers.
-        favour_doubtful: Whether scenarios whose last results are inconclusive get more time.
-
-    Raises:
-        CoreboundError: The scenarios, environments or host do not allow the run.
-    """
-    if resume:
-        prepared = resume_run(request, request.records, notify, operators=operators)
-    else:
-        prepared = prepare_run(request, request.records, notify)
-    if prepared.note is not None:
-        notify(prepared.note)
-    tasks = prepared.tasks
-    if launches is not None:
-        tasks = with_launches(tasks, launches)
-    if favour_doubtful:
-        tasks = prioritise_inconclusive(tasks, prepared.run, request.records)
-    return replace(prepared, tasks=tasks)
-
-
-def resume_run(
-    request: RunRequest, records: Path, notify: Notify, *, operators: bool
-) -> PreparedRun:
+def resume_run(request: RunRequest, notify: Notify, *, operators: bool) -> PreparedRun:
     """Prepare to continue this host's most recently interrupted run.
 
     If the user named files and no run has the same work, a new run begins.
 
     Args:
         request: The user's request; without files, the run's own files are used.
-        records: The folder of records.
         notify: Called with progress messages.
         operators: Whether to profile operators; a run may lack only that.
 
@@ -176,13 +162,13 @@ def resume_run(
         InputError: The user named no files, and no run can be continued.
         CoreboundError: As `prepare_run`.
     """
-    runs = recorded_runs(records / identity.host(discovery.live_topology()).id, notify)
+    runs = recorded_runs(request.records / identity.host(discovery.live_topology()).id, notify)
     if not runs:
         if request.files:
-            return prepare_run(request, records, notify)
+            return prepare_run(request, notify)
         raise InputError(
             what="no run of this host to resume.",
-            where=str(records),
+            where=str(request.records),
             fix="Start one: `corebound run scenarios/`.",
         )
     planner = _Planner(request, notify)
@@ -207,13 +193,12 @@ def resume_run(
             return resumable
     if refusal is not None:
         raise refusal
-    return replace(prepare_run(request, records, notify), note=f"Starting a new run: {reason}.")
+    return replace(prepare_run(request, notify), note=f"Starting a new run: {reason}.")
 
 
 def prepare_comparison(
     loaded: tuple[LoadedScenario, ...],
     request: RunRequest,
-    records: Path,
     notify: Notify,
     *,
     resume: bool,
@@ -224,7 +209,6 @@ def prepare_comparison(
     Args:
         loaded: The scenarios, with their sides.
         request: The user's request.
-        records: The folder of records.
         notify: Called with progress messages.
         resume: Whether to continue an identical run, preferably one that was interrupted.
             Without a match, a new run begins.
@@ -238,11 +222,11 @@ def prepare_comparison(
         # Each commit is recorded in its own environment; none of them is the checked-out one.
         run = replace(run, commit=None)
     if resume:
-        runs = recorded_runs(records / run.host.id, notify)
+        runs = recorded_runs(request.records / run.host.id, notify)
         resumable = find_resumable(runs, lambda _run: (run, tasks), notify, operators=False)
         if resumable is not None:
             return resumable
-    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks)
+    return PreparedRun(run=run, file=jsonl.file_of(run, request.records), tasks=tasks)
 
 
 def _derived_seed(loaded: Sequence[LoadedScenario]) -> int:
@@ -416,7 +400,7 @@ def _plan(
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> _Plan:
     cells = scenarios.all_cells(loaded)
-    if request.python is None:
+    if request.project_python is None:
         project = projects.build(
             cells,
             request.config,
@@ -425,7 +409,7 @@ def _plan(
             committed=request.committed,
         )
     else:
-        project = projects.use_existing(cells, request.python)
+        project = projects.use_existing(cells, request.project_python)
     made = scenarios.find_environments(loaded, Path.cwd(), project)
     host = scenarios.host_capabilities(made, loaded, {**project.unmade, **(unmade or {})})
     run = Run(
@@ -443,7 +427,7 @@ def _plan(
         environments=tuple(
             environment.lock for environment in made.values() if environment is not None
         ),
-        labels=dict(request.labels),
+        labels=dict(request.label),
     )
     return _Plan(run=run, loaded=loaded, host=host)
 

@@ -202,7 +202,7 @@ def analyse_history(
     records: Path,
     status: Path,
     notify: Notify,
-    progress: Callable[[int, int], None],
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> AnalysedHistory:
     """Find the change points of all histories, with a cache beside the records.
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from corebound.analysis.change_history import size_with_interval
 from corebound.analysis.commands import triage_commands
-from corebound.analysis.serialize import (
-    change_document,
-    entry_document,
-    ratio_interval_pair,
-    series_document,
+from corebound.analysis.host_evidence import HostEvidence
+from corebound.analysis.triage import (
+    CommitEntry,
+    Impact,
+    change_factor,
+    impact_extent,
+    impact_size,
 )
-from corebound.analysis.triage import CommitEntry
-from corebound.records.history import Series
+from corebound.records.history import HistoryPoint, Series
 from corebound.report.urls import HISTORY_PAGE, entry_anchor, series_url
+from corebound.scenario.cell import axes_of_key
+from corebound.stats.between_hosts import ClassEstimate
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.latest import latest_difference
-from corebound.stats.history.regressions import arrays_of
+from corebound.stats.history.regressions import Change, arrays_of
+from corebound.stats.intervals import ratio_interval_pair
 from corebound.workflow.regressions import RegressionsResult
 
 
@@ -47,23 +53,12 @@ def regressions_document(result: RegressionsResult, site: str) -> dict[str, Any]
         "secondary_alarms": len(result.secondary_alarms),
         "series": len(result.series),
         "too_short": len(result.too_short),
-        "latest": [_latest_document(series, site) for series in result.too_short],
-        "commits": [
-            entry_document(
-                entry,
-                link=entry_link(entry, site),
-                evidence=result.evidence.get(entry.id, ()),
-                commands={
-                    name.lower(): command.at(result.records_folder)
-                    for name, command in triage_commands(entry, result.built).named
-                },
-            )
-            for entry in result.entries
-        ],
-        "changes": [_change_document(change, result, site) for change in result.changes],
+        "latest": [_latest(series, site) for series in result.too_short],
+        "commits": [_entry(entry, result, site) for entry in result.entries],
+        "changes": [_change(change, result, site) for change in result.changes],
         "failing": [
             {
-                **_series_document(failed.series, site),
+                **_series(failed.series, site),
                 "since": failed.since.at,
                 "points": failed.points,
                 "reason": failed.since.missing,
@@ -71,34 +66,151 @@ def regressions_document(result: RegressionsResult, site: str) -> dict[str, Any]
             for failed in result.failing
         ],
         "not_analysed": [
-            {**_series_document(failed.series, site), "reason": failed.reason}
+            {**_series(failed.series, site), "reason": failed.reason}
             for failed in result.not_analysed
         ],
     }
 
 
-def _latest_document(series: Series, site: str) -> dict[str, Any]:
+def _series(series: Series, site: str) -> dict[str, Any]:
+    """A series' identity, with the address of its page."""
+    return {
+        "series": series.id,
+        "project": series.project,
+        "host": series.host,
+        "scenario": series.scenario,
+        "cell": series.cell,
+        "axes": axes_of_key(series.cell),
+        "title": series.title,
+        "importance": series.importance,
+        "link": series_link(series, site),
+        "reproduce": series.reproduce,
+    }
+
+
+def _latest(series: Series, site: str) -> dict[str, Any]:
     """The latest value of a series that is too short to detect a change."""
     difference = latest_difference(arrays_of(series))
     return {
-        **_series_document(series, site),
+        **_series(series, site),
         "values_before": 0 if difference is None else difference.before,
         "ratio": None if difference is None else difference.ratio,
         "interval": None if difference is None else ratio_interval_pair(difference.interval),
     }
 
 
-def _series_document(series: Series, site: str) -> dict[str, Any]:
-    return series_document(series, series_link(series, site))
+def _change(assessed: AssessedChange, result: RegressionsResult, site: str) -> dict[str, Any]:
+    """A change or an early warning, with the decision about it."""
+    change, context = assessed.change, result.context_of(assessed)
+    step = change.change_point
+    return {
+        "id": assessed.id,
+        "alarm": assessed.alarm,
+        "regression": change.is_regression,
+        "state": "back" if assessed.is_back else assessed.state,
+        "because": None if assessed.decision is None else assessed.decision.because,
+        "step": step.status,
+        "ended": assessed.has_ended,
+        "suspicion": not step.votes,
+        "clear": change.clear,
+        "size": size_with_interval(change),
+        "unit": change.series.unit,
+        "more_is_better": change.series.more_is_better,
+        "ratio": step.ratio,
+        "interval": ratio_interval_pair(step.interval),
+        "last_good": _point(change.last_good),
+        "first_bad": _point(change.first_bad),
+        "recovery": _recovery(change),
+        "confirmation": assessed.confirmation,
+        "noise": context.noise or None,
+        "compare": context.compare,
+        **_series(change.series, site),
+    }
 
 
-def _change_document(
-    assessed: AssessedChange, result: RegressionsResult, site: str
-) -> dict[str, Any]:
-    context = result.context_of(assessed)
-    return change_document(
-        assessed,
-        link=series_link(assessed.change.series, site),
-        noise=context.noise,
-        compare=context.compare,
-    )
+def _entry(entry: CommitEntry, result: RegressionsResult, site: str) -> dict[str, Any]:
+    """The changes that may come from one commit, by their ids."""
+    return {
+        "id": entry.id,
+        "project": entry.project,
+        "hosts": entry.hosts,
+        "status": entry.status,
+        "regression": entry.is_regression,
+        "importance": "secondary" if entry.is_secondary else "primary",
+        "summary": f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
+        "last_good": _point(entry.last_good),
+        "first_bad": _point(entry.first_bad),
+        "regressions": _impact(entry.regressions),
+        "improvements": _impact(entry.improvements),
+        "changes": [change.id for change in entry.changes],
+        "evidence_of_hosts": [_evidence(each) for each in result.evidence.get(entry.id, ())],
+        "commands": {
+            name.lower(): command.at(result.records_folder)
+            for name, command in triage_commands(entry, result.built).named
+        },
+        "link": entry_link(entry, site),
+    }
+
+
+def _evidence(evidence: HostEvidence) -> dict[str, Any]:
+    """Ratios are of the value after the change to that before, with 95 % intervals."""
+    return {
+        "scenario": evidence.scenario,
+        "cell": evidence.cell,
+        "together": _ratio_of_hosts(evidence.estimate),
+        "others_together": _ratio_of_hosts(evidence.others),
+        "too_few_values": evidence.too_few,
+        "hosts": [
+            {
+                "host": shift.name,
+                "ratio": math.exp(shift.log),
+                "interval": [math.exp(bound) for bound in shift.bounds],
+                "shows": shift.shows,
+            }
+            for shift in evidence.shifts
+        ],
+    }
+
+
+def _ratio_of_hosts(estimate: ClassEstimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    return {
+        "hosts": estimate.hosts,
+        "ratio": math.exp(estimate.log),
+        "interval": ratio_interval_pair(estimate.interval),
+    }
+
+
+def _impact(impact: Impact) -> dict[str, Any] | None:
+    """The sizes of an impact as ratios of at least 1; None if nothing changed."""
+    if not impact.benchmarks:
+        return None
+    return {
+        "benchmarks": len(impact.counted),
+        "series": impact.series,
+        "secondary_benchmarks": sum(each.is_secondary for each in impact.benchmarks),
+        "geometric_mean": impact.geometric_mean,
+        "largest": change_factor(impact.counted[0].largest),
+    }
+
+
+def _point(point: HistoryPoint) -> dict[str, str | None]:
+    commit = point.commit
+    sha, subject = (None, None) if commit is None else (commit.sha, commit.subject)
+    return {"at": point.at, "commit": sha, "subject": subject}
+
+
+def _recovery(change: Change) -> dict[str, Any] | None:
+    recovery, between = change.change_point.recovery, change.recovered_between
+    if recovery is None or between is None:
+        return None
+    good, bad = between
+    return {
+        "last_good": _point(good),
+        "first_bad": _point(bad),
+        "steps": recovery.steps,
+        "left": recovery.left,
+        "whole": recovery.whole,
+        "clear": change.back_is_clear,
+    }

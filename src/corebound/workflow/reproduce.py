@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from corebound.errors import HostError, InputError, LaunchError
 from corebound.launch import scratch
 from corebound.machine import discovery, identity
 from corebound.records import commits, jsonl
-from corebound.records.jsonl import Stored
+from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import PROJECT, Cell, cell_identity, is_project
@@ -38,8 +38,9 @@ from corebound.units import cpu_quota
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
+from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
-from corebound.workflow.projects import Notify
+from corebound.workflow.projects import CONFIG, Notify
 from corebound.workflow.resolve_refs import StoredRun, matching_runs
 from corebound.workflow.run_index import REPRODUCTIONS, earlier_results_of_pair
 from corebound.workflow.scenarios import LoadedScenario
@@ -149,35 +150,34 @@ def select_cell(stored: Stored, name: str | None) -> Cell:
     )
 
 
-def reproduce_result(
-    stored: Stored,
-    cell: Cell,
-    records: Path,
-    reporter: Reporter,
-    *,
-    config: Path,
-    launches: int | None = None,
-    anyway: bool = False,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> ReproduceResult:
+class ReproduceRequest(Struct, frozen=True, kw_only=True):
+    """The result to measure again; the new run goes to a folder of reproductions."""
+
+    record: Annotated[
+        str, Argument("File of a run, or the start of its id.", metavar="RECORD[:CELL]")
+    ]
+    cell: Annotated[str | None, Option("Key or id of the cell, as reports show it.")] = None
+    launches: Annotated[
+        int | None, Option("Number of launches; default: as recorded.", min=2, max=1000)
+    ] = None
+    anyway: Annotated[bool, Option("Measure even if the host or environment differs.")] = False
+    unlocked: Unlocked = False
+    wait_s: Wait = 0.0
+    config: Config = CONFIG
+    records: Records = RECORDS
+
+
+def reproduce_result(request: ReproduceRequest, reporter: Reporter) -> ReproduceResult:
     """Measure a recorded cell again under the recorded conditions, and compare.
 
-    Args:
-        stored: The run.
-        cell: The cell to measure.
-        records: The folder of records; the new run goes to a folder of reproductions.
-        reporter: Shows the progress.
-        config: The asv.conf.json of the project under test.
-        launches: The number of launches; None uses as many as were recorded.
-        anyway: Whether to measure even if the host or the environment differs.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
-
     Raises:
+        InputError: No run or no cell matches, or several do.
         HostError: The host or the environment differs, or the commit is not available.
         LaunchError: No launch succeeded.
     """
+    records = request.records
+    stored, named_cell = find_run(request.record, records)
+    cell = select_cell(stored, request.cell or named_cell)
     before = stored.run
     source = before.source_of(cell.scenario)
     if source is None:
@@ -195,18 +195,22 @@ def reproduce_result(
     measure = measure_for(scenario, before.profile)
     old = summarise(cell, recorded, measure.warmup)
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         has_tree = before.commit is not None and before.commit.tree is not None
-        snapshots = open_project(config, reporter.notify).store if has_tree else None
+        snapshots = open_project(request.config, reporter.notify).store if has_tree else None
         path = check_out(before, source.path, scenario, stack, snapshots)
-        request = RunRequest(files=(path,), profile=before.profile, only=(cell.id,), config=config)
+        as_before = RunRequest(
+            files=(path,), profile=before.profile, only=(cell.id,), config=request.config
+        )
         prepared, differences = _prepare(
-            stored, cell, scenario, request, reporter.notify, anyway=anyway
+            stored, cell, scenario, as_before, reporter.notify, anyway=request.anyway
         )
         prepared = replace(
             prepared,
             file=jsonl.file_of(prepared.run, records / REPRODUCTIONS),
-            tasks=with_launches(prepared.tasks, launches or max(_MIN_LAUNCHES, len(old.launches))),
+            tasks=with_launches(
+                prepared.tasks, request.launches or max(_MIN_LAUNCHES, len(old.launches))
+            ),
         )
         result = execute_run(preflight(prepared, reporter), None, reporter, stack)
     repeated = [launch for launch in result.launches if launch.kind == "measure"]

@@ -4,24 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Annotated, ClassVar
+
+from msgspec.structs import replace
 
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
+from corebound.workflow.options import Files, Option
 from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import PreparedRun, RunRequest, begin_run
+from corebound.workflow.prepare import (
+    PreparedRun,
+    RunRequest,
+    prepare_run,
+    prioritise_inconclusive,
+    resume_run,
+    with_launches,
+)
+from corebound.workflow.projects import Notify
+
+
+class SuiteRequest(RunRequest, frozen=True, kw_only=True):
+    """What `corebound run` measures; without files, it continues the latest run."""
+
+    options: ClassVar = (
+        "files", "profile", "only", "env", "budget_s", "seed", "resume", "unlocked", "wait_s",
+        "operators", "launches", "favour_doubtful", "config", "project_python", "committed",
+        "label", "records",
+    )  # fmt: skip
+
+    files: Files = ()
+    resume: Annotated[bool, Option("Continue the latest interrupted run.")] = False
+    operators: Annotated[
+        bool,
+        Option(
+            "Profile operators in scenarios that request it.", name="--operators/--no-operators"
+        ),
+    ] = True
+    launches: Annotated[
+        int | None, Option("Launches of each cell, instead of the scenario's.", min=1, max=1000)
+    ] = None
+    favour_doubtful: Annotated[bool, Option("Spend more time on inconclusive cells.")] = False
 
 
 def run_suite(
-    request: RunRequest,
+    request: SuiteRequest,
     reporter: Reporter,
-    *,
-    budget_s: float | None,
-    resume: bool,
-    operators: bool,
-    launches: int | None,
-    favour_doubtful: bool,
-    unlocked: bool,
-    wait_s: float,
     announce: Callable[[PreparedRun], PreparedRun] = lambda prepared: prepared,
 ) -> RunResult:
     """Measure every cell of the scenarios, or continue an interrupted run.
@@ -29,13 +56,6 @@ def run_suite(
     Args:
         request: The user's request.
         reporter: Called with the progress.
-        budget_s: No launch starts after this many seconds; None is no limit.
-        resume: As in `begin_run`.
-        operators: As in `begin_run`.
-        launches: As in `begin_run`.
-        favour_doubtful: As in `begin_run`.
-        unlocked: Whether to measure even if another run is active.
-        wait_s: How long to wait for another run on this host, in seconds.
         announce: Called before the first launch; what it returns is run.
 
     Raises:
@@ -45,18 +65,26 @@ def run_suite(
         hold_host(
             stack,
             reporter.notify,
-            unlocked=unlocked,
-            wait_s=wait_s,
+            unlocked=request.unlocked,
+            wait_s=request.wait_s,
             # Mistakes are reported at once, not after waiting for another run.
-            validate=lambda: plan_suite(request, None) if request.files else None,
+            validate=lambda: plan_suite(request) if request.files else None,
         )
-        prepared = begin_run(
-            request,
-            reporter.notify,
-            resume=resume,
-            operators=operators,
-            launches=launches,
-            favour_doubtful=favour_doubtful,
-        )
-        prepared = preflight(announce(prepared), reporter)
-        return execute_run(prepared, budget_s, reporter, stack, operators=operators)
+        prepared = preflight(announce(_begin(request, reporter.notify)), reporter)
+        return execute_run(prepared, request.budget_s, reporter, stack, operators=request.operators)
+
+
+def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:
+    """Prepare a new run, or continue an interrupted one."""
+    if request.resume:
+        prepared = resume_run(request, notify, operators=request.operators)
+    else:
+        prepared = prepare_run(request, notify)
+    if prepared.note is not None:
+        notify(prepared.note)
+    tasks = prepared.tasks
+    if request.launches is not None:
+        tasks = with_launches(tasks, request.launches)
+    if request.favour_doubtful:
+        tasks = prioritise_inconclusive(tasks, prepared.run, request.records)
+    return replace(prepared, tasks=tasks)

@@ -21,7 +21,6 @@ from corebound.errors import InputError
 from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
-from corebound.planning.artefacts import KINDS, ArtefactKind
 from corebound.planning.candidates import Choice, search_space
 from corebound.present.tune import (
     common_document,
@@ -42,7 +41,6 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
-from corebound.scenario.objectives import Objective
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
@@ -50,7 +48,6 @@ from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
     PreparedRun,
-    RunRequest,
     find_resumable,
     plan_run,
     recorded_runs,
@@ -63,6 +60,7 @@ from corebound.workflow.scenarios import (
     load_scenarios,
 )
 from corebound.workflow.tune_checks import again, prove, write_artefacts
+from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
@@ -70,64 +68,6 @@ _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
 # Of the budget for several loads; the rest is for launches of the common configuration.
 _RACES_SHARE = 0.85
-# A matrix has room for so many includes.
-_MOST_POINTS = 256
-
-
-class TuneRequest(Struct, frozen=True, kw_only=True):
-    """The user's request.
-
-    Attributes:
-        run: The scenario file and the options of any run.
-        objective: What to compare.
-        bound_ms: The latency that 99 % of requests may take; the objective `rate` needs it, and no
-            other has it.
-        vary: Parameters of the workload that may change, because they do not change its work.
-        load: Axes of the scenario, each with the value that its cells must have.
-        max_candidates: How many configurations take part, at most.
-        budget_s: The time for all launches, in seconds; None is no limit.
-        resume: Whether to continue an interrupted race of the same candidates.
-        emit: The artefacts to write.
-        out: The folder to write them to.
-    """
-
-    run: RunRequest
-    objective: Objective = "latency"
-    bound_ms: float | None = None
-    vary: tuple[str, ...] = ()
-    load: tuple[tuple[str, str], ...] = ()
-    max_candidates: int = 16
-    budget_s: float | None = None
-    resume: bool = False
-    emit: tuple[ArtefactKind, ...] = ()
-    out: Path = Path("tuned")
-
-    def __post_init__(self) -> None:
-        """Check that the options fit together.
-
-        Raises:
-            InputError: A rate has no bound, another objective has one, or a file to write is of no
-                known kind.
-        """
-        if self.objective == "rate" and self.bound_ms is None:
-            raise InputError(
-                what="a rate needs a bound of the latency.",
-                where="--objective rate",
-                fix="Add one, such as 50 ms: `--bound p99=50ms`.",
-            )
-        if self.objective != "rate" and self.bound_ms is not None:
-            raise InputError(
-                what=f"the objective `{self.objective}` has no bound.",
-                where="--bound",
-                fix="Add `--objective rate`.",
-            )
-        for kind in self.emit:
-            if kind not in KINDS:
-                raise InputError(
-                    what=f"`{kind}` cannot be written.",
-                    where="--emit",
-                    fix=f"Name some of: {', '.join(KINDS)}.",
-                )
 
 
 class TuneOutcome(Struct, frozen=True, kw_only=True):
@@ -156,16 +96,8 @@ class LoadsOutcome(Struct, frozen=True, kw_only=True):
         return {"common": common_document(self.loads), "loads": outcomes}
 
 
-def tune_scenario(
-    request: TuneRequest, reporter: Reporter, *, unlocked: bool = False, wait_s: float = 0.0
-) -> TuneOutcome:
+def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Race the configurations of a scenario, and confirm the winner with fresh launches.
-
-    Args:
-        request: The user's request.
-        reporter: Shows the progress.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
 
     Raises:
         CoreboundError: The scenario or the host does not allow it.
@@ -174,8 +106,8 @@ def tune_scenario(
         hold_host(
             stack,
             reporter.notify,
-            unlocked=unlocked,
-            wait_s=wait_s,
+            unlocked=request.unlocked,
+            wait_s=request.wait_s,
             validate=lambda: load_one(request),
         )
         return race(request, reporter)
@@ -192,7 +124,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if tuning is None:
         raise ValueError("a race has a rule")
     if not prepared.done:
-        reporter.notify(_forecast(prepared, task, request.run.records))
+        reporter.notify(_forecast(prepared, task, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
     with ExitStack() as running:
         launched = execute_run(prepared, request.budget_s, shown, running)
@@ -214,35 +146,25 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
             task,
             recommended,
             written,
-            records=request.run.records,
+            records=request.records,
             folder=request.out,
             reporter=reporter,
         )
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
 
 
-def tune_loads(
-    request: TuneRequest,
-    each: Sequence[str],
-    reporter: Reporter,
-    *,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> LoadsOutcome:
+def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
     """Race the configurations for each load, then check whether one configuration does for all.
 
     Args:
         request: The user's request; its budget is for all loads together.
-        each: The parameters whose values make the loads.
         reporter: Shows the progress.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
 
     Raises:
-        InputError: The scenario does not vary one of these parameters.
+        InputError: The scenario does not vary a parameter of `each`.
         CoreboundError: The scenario or the host does not allow it.
     """
-    loads = _loads(load_one(request), tuple(dict.fromkeys(each)))
+    loads = _loads(load_one(request), tuple(dict.fromkeys(request.each)))
     begin_s = time.monotonic()
 
     def left_s(share: float) -> float | None:
@@ -252,7 +174,7 @@ def tune_loads(
 
     outcomes = []
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=unlocked, wait_s=wait_s)
+        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
         for index, load in enumerate(loads):
             left = left_s(_RACES_SHARE)
             of_load = replace(
@@ -264,7 +186,7 @@ def tune_loads(
             outcome = race(of_load, reporter)
             outcomes.append(outcome)
         results = [outcome.result for outcome in outcomes]
-        checks = stored_checks(request.run.records, results, [])
+        checks = stored_checks(request.records, results, [])
         together = loads_result(results, checks)
         for result, key in together.unchecked:
             checks.setdefault(result.run.id, []).append(
@@ -303,7 +225,7 @@ def _check(
         f"Comparing {names(result)[recommended.key]} with {names(result)[key]}"
         f" for {load_text(result.tuning)}."
     )
-    prepared = again(result, {recommended.key, key}, recommended, request.run, reporter.notify)
+    prepared = again(result, {recommended.key, key}, recommended, request, reporter.notify)
     with ExitStack() as running:
         launched = execute_run(preflight(prepared, reporter), budget_s, reporter, running)
     return analyse_tuning(launched.run, launched.launches)
@@ -313,19 +235,19 @@ def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
     candidates, tuning = _candidates(load_one(request), request, notify)
 
     def plan(tuning: Tuning, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
-        plain = replace(request.run, profile=None, only=(), seed=seed)
+        plain = replace(request, profile=None, only=(), seed=seed)
         run, (task,) = plan_run((candidates,), plain, notify)
         return replace(run, tuning=tuning), (replace(task, tuning=tuning),)
 
-    run, tasks = plan(tuning, request.run.seed)
-    folder = documents.tunes_folder(request.run.records)
+    run, tasks = plan(tuning, request.seed)
+    folder = documents.tunes_folder(request.records)
     if request.resume:
         same = [
             (file, before)
             for file, before in recorded_runs(folder / run.host.id, notify)
             if before.tuning is not None
             and before.tuning.recommended is None
-            and before.tuning.objective == request.objective
+            and before.tuning.objective == request.aim
         ]
         resumable = find_resumable(
             same,
@@ -345,7 +267,7 @@ def load_one(request: TuneRequest) -> LoadedScenario:
     Raises:
         InputError: There are several scenarios, or a file cannot be read.
     """
-    loaded = load_scenarios(request.run.files, request.run.only, request.run.profile)
+    loaded = load_scenarios(request.files, request.only, request.profile)
     if len(loaded) != 1:
         names = ", ".join(one.scenario.name for one in loaded)
         raise InputError(
@@ -366,10 +288,10 @@ def _candidates(
         loaded.scenario,
         loaded.cells,
         discovery.live_topology(),
-        objective=request.objective,
+        objective=request.aim,
         bound_ms=request.bound_ms,
         vary=request.vary,
-        profile=request.run.profile,
+        profile=request.profile,
         blas_layers=_blas_layers(loaded),
     )
 
@@ -378,9 +300,9 @@ def _candidates(
         scenario = load_document(space.with_candidates(found), path)
         return replace(loaded, scenario=scenario, cells=expand(scenario, path))
 
-    found = space.found[:_MOST_POINTS]
+    found = space.found[:MOST_CANDIDATES]
     everything = with_candidates(found)
-    plain = replace(request.run, profile=None, only=())
+    plain = replace(request, profile=None, only=())
     _, (task,) = plan_run((everything,), plain, notify)
     launched = [
         index
@@ -403,7 +325,7 @@ def _candidates(
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = Tuning(objective=request.objective, rule=rule, not_tried=not_tried, load=space.load)
+    tuning = Tuning(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
     return with_candidates(kept) if left_out else everything, tuning
 
 

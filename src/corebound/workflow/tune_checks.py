@@ -43,7 +43,6 @@ from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
-from corebound.scenario.objectives import Objective
 from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
@@ -51,6 +50,7 @@ from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.projects import Notify
 from corebound.workflow.reproduce import environment_differences, host_differences
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
+from corebound.workflow.tune_request import TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings
 
 _LAUNCHES = 4
@@ -239,22 +239,12 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
         }
 
 
-def verify_recommendations(
-    request: RunRequest,
-    objective: Objective | None,
-    reporter: Reporter,
-    *,
-    unlocked: bool = False,
-    wait_s: float = 0.0,
-) -> tuple[VerifyResult, ...]:
+def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[VerifyResult, ...]:
     """Launch the finalists of the latest races again, as often as their fresh launches.
 
     Args:
-        request: The scenario files, or folders of them, and the options of any run.
-        objective: Verify only races for it; None: for each objective.
+        request: The scenario files, or folders of them; without an objective, the races of each.
         reporter: Shows the progress.
-        unlocked: Whether to measure beside other runs.
-        wait_s: How long to wait for another run on this host, in seconds.
 
     Returns:
         One result for each scenario, objective and load with a recommendation; at least one.
@@ -267,11 +257,11 @@ def verify_recommendations(
         hold_host(
             stack,
             reporter.notify,
-            unlocked=unlocked,
-            wait_s=wait_s,
-            validate=lambda: _races(request, objective, reporter.notify),
+            unlocked=request.unlocked,
+            wait_s=request.wait_s,
+            validate=lambda: _races(request, reporter.notify),
         )
-        races = _races(request, objective, reporter.notify)
+        races = _races(request, reporter.notify)
         verified, errors = [], []
         for race in races:
             try:
@@ -320,9 +310,7 @@ def _measure_again(
     )
 
 
-def _races(
-    request: RunRequest, objective: Objective | None, notify: Notify
-) -> Sequence[StoredTuning]:
+def _races(request: TuneRequest, notify: Notify) -> Sequence[StoredTuning]:
     """The latest races of the scenarios on this host, of each selected load.
 
     Raises:
@@ -339,13 +327,13 @@ def _races(
         if stored.run.host.id == host
         and _name(stored.run) in scenarios
         and stored.run.tuning is not None
-        and objective in (None, stored.run.tuning.objective)
+        and request.objective in (None, stored.run.tuning.objective)
         and selected.issuperset(stored.run.tuning.load)
     ]
     for fault in faults:
         notify(f"warning: {fault}")
     if not found:
-        of = f" for {objective}" if objective else ""
+        of = f" for {request.objective}" if request.objective else ""
         raise InputError(
             what=f"no race{of} of these scenarios on this host.",
             where=str(documents.tunes_folder(request.records)),

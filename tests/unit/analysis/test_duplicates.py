@@ -79,7 +79,7 @@ def test_a_duplicate_that_an_earlier_run_measured_is_not_missing_from_the_later_
 
     compared = compare_runs((before.run, before.launches), (after.run, after.launches))
 
-    assert [cell.cell.key for cell in compared.cells] == [cell.cell.key for cell in after.cells]
+    assert [cell.cell for cell in compared.cells] == [cell.cell.key for cell in after.cells]
     assert compared.only_in_one == ()
 
 

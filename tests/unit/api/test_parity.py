@@ -10,9 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 import corebound
-from corebound.cli.options import seconds
+from corebound.workflow.bisect import BisectRequest
+from corebound.workflow.calibrate import CalibrateRequest
+from corebound.workflow.compare_commits import CompareCommitsRequest
+from corebound.workflow.measure_functions import FunctionRequest
+from corebound.workflow.nightly import NightlyRequest
+from corebound.workflow.options import seconds
+from corebound.workflow.plan import PlanRequest
+from corebound.workflow.reproduce import ReproduceRequest
+from corebound.workflow.run import SuiteRequest
+from corebound.workflow.tune_request import TuneRequest
 
 from .test_commands import COMMANDS, WITHOUT, function_of
 
@@ -183,6 +193,32 @@ def test_the_command_has_each_argument(command: str) -> None:
     }
 
     assert not lacking
+
+
+# The functions that make a request of their arguments, and arguments that are no fields of it.
+REQUESTS: Mapping[str, tuple[type[Struct], frozenset[str]]] = {
+    "bisect": (BisectRequest, frozenset({"file"})),
+    "calibrate": (CalibrateRequest, frozenset()),
+    "compare_commits": (CompareCommitsRequest, frozenset()),
+    "measure": (FunctionRequest, frozenset({"functions", "names"})),
+    "nightly": (NightlyRequest, frozenset()),
+    "plan": (PlanRequest, frozenset()),
+    "reproduce": (ReproduceRequest, frozenset()),
+    "run": (SuiteRequest, frozenset()),
+    "tune": (TuneRequest, frozenset({"file"})),
+    "verify_tuning": (TuneRequest, frozenset()),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_no_argument_is_lost_on_the_way_to_the_request(name: str) -> None:
+    request, others = REQUESTS[name]
+
+    parameters = inspect.signature(attrgetter(name)(corebound)).parameters
+
+    assert parameters.keys() - {*request.__struct_fields__} == others | (
+        {"notify"} & parameters.keys()
+    )
 
 
 def test_only_what_exists_is_an_exception() -> None:

@@ -9,7 +9,8 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.commit_comparison import CellAtCommits, CellVerdict, judge_cells
+from corebound.analysis.commit_comparison import CellAtCommits
+from corebound.analysis.compared import judge_together
 from corebound.cli.commands.compare_commits import Format, formatted
 from corebound.records.run_record import Commit
 from corebound.stats.comparison import Comparison
@@ -29,13 +30,13 @@ def a_comparison() -> CompareCommitsResult:
         Commit(sha=sign * 40, subject=SUBJECT, committed_at="2026-03-14T00:00:00Z", dirty=False)
         for sign in "ab"
     )
-    pair = CellAtCommits(
-        scenario="io", cell="n=1", base_ns=1e6, head_ns=None, comparison=None, margin=0.01,
+    cell = CellAtCommits(
+        scenario="io", cell="n=1", before=1e6, after=None, comparison=None, margin=0.01,
         missing=(LOG,),
     )  # fmt: skip
     return CompareCommitsResult(
         sides=sides_of_commits("shop", base, head),
-        verdicts=(CellVerdict(pair=pair, verdict=None, is_regression=False),),
+        verdicts=(cell,),
         noise=(),
         records=Path("records/a.jsonl"),
         ending="complete",
@@ -68,8 +69,8 @@ def an_inconclusive_pair(*, cpu_ratio: float | None) -> CellAtCommits:
     return CellAtCommits(
         scenario="a-scenario",
         cell="default",
-        base_ns=1e6,
-        head_ns=1e6,
+        before=1e6,
+        after=1e6,
         comparison=Comparison(
             speedup_ratio=1.0,
             interval=Interval(low=0.9, high=1.1, confidence=0.95),
@@ -98,7 +99,7 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(
                 base=Side(name="0a1b", title="begin", commit=None),
                 head=Side(name="1a1b", title="go on", commit=None),
             ),
-            verdicts=judge_cells([an_inconclusive_pair(cpu_ratio=1.5)]),
+            verdicts=tuple(judge_together([an_inconclusive_pair(cpu_ratio=1.5)])),
             noise=("a-scenario: Noise floor ±2.1 %.",),
             records=Path("r.jsonl"),
             ending="complete",
@@ -122,13 +123,13 @@ def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    pair = replace(
+    cell = replace(
         an_inconclusive_pair(cpu_ratio=None),
         scenario="training",
         cell="binding=none,threads=2",
-        base_ns=1.234e9,
+        before=1.234e9,
     )
-    comparison = replace(a_comparison(), verdicts=judge_cells([pair]))
+    comparison = replace(a_comparison(), verdicts=tuple(judge_together([cell])))
 
     lines = formatted(comparison, "text").splitlines()
 

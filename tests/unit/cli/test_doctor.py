@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis import scenario_result
+from corebound.analysis.fairness import checks
 from corebound.cli.commands.doctor import describe, setting_lines
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.records import codec
 from corebound.records.run_record import Run
-from corebound.report.scenario.provenance import provenance
+from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.matrix import expand
 from support import paths
 from support.build import a_host_check, a_launch, a_run, a_scenario
@@ -122,10 +123,10 @@ def test_a_page_shows_the_warnings_at_the_start_of_the_run(
     evidence: str,
     facts: dict[str, str],
 ) -> None:
-    page = provenance(_result_of(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
+    result = _result_of(replace(a_run(), preflight=preflight))
 
-    check = next(check for check in page.checks if check.says.endswith("when the run started"))
+    check = next(check for check in checks(result) if check.says.endswith("when the run started"))
     assert (check.passed, check.evidence) == (passed, evidence)
-    shown = {fact.term: fact.value for fact in page.facts}
+    shown = {fact.term: fact.value for fact in environment_facts(result, records_file="a.jsonl")}
     assert {term: shown.get(term) for term in facts} == facts
     assert ("Not shown by the host" in shown) == ("Not shown by the host" in facts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corebound.cli.options import budget_seconds, labels, seconds
 from corebound.errors import InputError
+from corebound.workflow.options import labels, seconds
 from corebound.workflow.prepare import RunRequest
 
 
@@ -35,12 +35,12 @@ def test_labels_are_names_and_values() -> None:
 @pytest.mark.parametrize("text", ["", "rack", "rack=", "=a7", "ra ck=a7", "rack=a\x1b7", "-r=1"])
 def test_anything_else_is_no_label(text: str) -> None:
     with pytest.raises(InputError, match="--label"):
-        RunRequest(files=(), labels=labels([text]))
+        RunRequest(files=(), label=labels([text]))
 
 
 @pytest.mark.parametrize("text", ["0s", "0m", "0h", "0h0m0s"])
 def test_a_budget_of_zero_is_rejected(text: str) -> None:
     with pytest.raises(InputError) as refused:
-        budget_seconds(text)
+        seconds(text)
 
     assert refused.value.where == "--budget"

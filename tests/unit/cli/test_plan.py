@@ -15,6 +15,7 @@ from corebound.errors import ScenarioFaults
 from corebound.machine import discovery
 from corebound.workflow import scenarios
 from corebound.workflow.host_checks import needs_of
+from corebound.workflow.plan import PlanRequest
 from support.build import a_host
 from support.machine_trees import a_tree, write_files
 
@@ -55,7 +56,7 @@ def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
 
 
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
-    plan([Path(scenario)], as_json=True)
+    plan(PlanRequest(files=(Path(scenario),)), as_json=True)
 
     assert {
         cell["cell"]: cell["duplicate_of"]
@@ -73,10 +74,10 @@ def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixtur
 def test_plan_and_check_count_the_duplicates(
     scenario: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan([Path(scenario)])
+    plan(PlanRequest(files=(Path(scenario),)))
     assert "nothing: 3 of 6 configurations" in capsys.readouterr().out
 
-    check([Path(scenario)])
+    check((Path(scenario),))
     assert capsys.readouterr().out == ("OK: nothing, 6 cells, 3 the same as another on this host\n")
 
 
@@ -86,10 +87,10 @@ def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
     (tmp_path / "of-project.yaml").write_text(
         SCENARIO.replace("name: nothing", "name: of-project") + "environment: project\n"
     )
-    files = [Path(scenario), Path("of-project.yaml")]
+    files = (Path(scenario), Path("of-project.yaml"))
 
     check(files)
-    plan(files)
+    plan(PlanRequest(files=files))
 
     checked, planned = capsys.readouterr().out.split("nothing[", 1)
     assert "OK: nothing" in checked
@@ -127,16 +128,16 @@ def test_what_an_environment_of_ones_own_lacks_is_said_before_a_launch(
     (tmp_path / "steps.py").write_text("def short():\n    return int\n")
     (tmp_path / "own.yaml").write_text(f"{text}framework: scikit-learn\n")
 
-    check([Path("own.yaml")])
+    check((Path("own.yaml"),))
     assert lacks in capsys.readouterr().out
-    plan([Path("own.yaml")])
+    plan(PlanRequest(files=(Path("own.yaml"),)))
     assert lacks in capsys.readouterr().out
     ((_, reason),) = needs_of([Path("own.yaml")]).lacking
     assert lacks in reason.what + reason.fix
 
     (tmp_path / "own.yaml").write_text(text)
     with pytest.raises(ScenarioFaults) as caught:
-        check([Path("own.yaml")])
+        check((Path("own.yaml"),))
     (fault,) = caught.value.faults
     assert (lacks in fault.what) == ("nowhere" in environment)
 
@@ -151,7 +152,7 @@ def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_hos
     (tmp_path / scenario).write_text(SCENARIO + "openmp: llvm\n")
     monkeypatch.delattr(scenarios, "host_capabilities")
 
-    plan([Path(scenario)], sysfs=tmp_path / "saved", as_json=True)
+    plan(PlanRequest(files=(Path(scenario),), sysfs=tmp_path / "saved"), as_json=True)
 
     cells = json.loads(capsys.readouterr().out)["results"]
     assert [cell["skipped"] for cell in cells] == [None] * len(cells)

@@ -20,7 +20,7 @@ from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import codec
 from corebound.report.pages.claims import claim_rows
-from corebound.report.scenario.provenance import provenance
+from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -98,7 +98,7 @@ def test_a_machine_id_of_its_own_makes_a_container_a_host_of_its_own(
 
 
 def facts(host: Host) -> dict[str, str]:
-    found = provenance(a_study(host), records_file="r.jsonl").facts
+    found = environment_facts(a_study(host), records_file="r.jsonl")
     return {fact.term: fact.value for fact in found}
 
 
@@ -233,7 +233,7 @@ def test_versions_of_several_environments_name_their_environment() -> None:
     )
     result = latest_results([(a_run(scenarios=(scenario,)), launches)])[0]
 
-    found = provenance(result, records_file="r.jsonl").facts
+    found = environment_facts(result, records_file="r.jsonl")
 
     assert [fact.value for fact in found if fact.term in {"Libraries", "BLAS"}] == [
         "numpy-1.26: numpy 1.26.4",

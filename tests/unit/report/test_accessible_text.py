@@ -12,23 +12,25 @@ import html5lib
 import pytest
 from msgspec.structs import replace
 
+from corebound.machine.topology import CpuId
 from corebound.records.history import Series
 from corebound.records.run_record import ScenarioSource
-from corebound.report.charts.alt_text import (
+from corebound.report.charts.axis import linear_axis
+from corebound.report.charts.history import sparkline_svg
+from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
+from corebound.report.charts.strips import dots_svg
+from corebound.report.charts.svg import (
     describe_interval,
     describe_series,
     describe_spread,
     img_attributes,
 )
-from corebound.report.charts.axis import linear_axis
-from corebound.report.charts.history import sparkline_svg
-from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
-from corebound.report.charts.strips import dots_svg
-from corebound.report.charts.topology import Box, describe_topology, topology_html
+from corebound.report.charts.topology import topology_html
 from corebound.report.inputs import RequestedComparison
 from corebound.report.render import keep_together, nowrap, soft_break
 from corebound.scenario.matrix import expand
-from support.build import a_host_check, a_launch, a_run, a_scenario, a_series
+from corebound.stats.intervals import Interval
+from support.build import a_host, a_host_check, a_launch, a_run, a_scenario, a_series
 from support.markup import Element, parse_html
 from support.report_sample import (
     a_sample,
@@ -119,20 +121,23 @@ def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
 
 
 def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
-    def drawn(low: float | None, high: float | None, dots: tuple[float, ...] = ()) -> IntervalPlot:
-        return IntervalPlot(tone="plain", estimate=1.0, low=low, high=high, dots=dots, margin=0.02)
+    def drawn(interval: Interval | None, *dots: float) -> IntervalPlot:
+        return IntervalPlot(tone="plain", estimate=1.0, interval=interval, dots=dots, margin=0.02)
 
-    assert 'aria-label="interval above 1"' in spark_svg(drawn(1.1, 1.3), AXIS)
-    assert 'aria-label="interval below 1"' in spark_svg(drawn(0.7, 0.9), AXIS)
-    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(1.0, 1.2), AXIS)
-    assert 'aria-label="no interval"' in spark_svg(drawn(None, None), AXIS)
-    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(1.1, 1.3, (1.2,)), AXIS)
-    assert describe_interval(0.5, math.inf) == "interval on both sides of 1"
+    def between(low: float, high: float) -> Interval:
+        return Interval(low=low, high=high, confidence=0.95)
+
+    assert 'aria-label="interval above 1"' in spark_svg(drawn(between(1.1, 1.3)), AXIS)
+    assert 'aria-label="interval below 1"' in spark_svg(drawn(between(0.7, 0.9)), AXIS)
+    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(between(1.0, 1.2)), AXIS)
+    assert 'aria-label="no interval"' in spark_svg(drawn(None), AXIS)
+    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(between(1.1, 1.3), 1.2), AXIS)
+    assert describe_interval(between(0.5, math.inf)) == "interval on both sides of 1"
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:
-    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
-    assert describe_spread((1.0, 1.0), 1) == "all equal to their level"
+    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), AXIS)
+    assert describe_spread((1.0, 1.0)) == "all equal to their level"
 
 
 @pytest.mark.parametrize(
@@ -153,23 +158,15 @@ def test_a_course_is_told_by_its_last_figure_beside_its_first(
 
 
 def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used() -> None:
-    def cpu(number: int, *, off: str = "", taken: bool = False) -> Box:
-        return Box(kind="cpu", name=str(number), off=off, parts=(), taken=taken)
+    topology = a_host(cpus_per_core=2, allowed=frozenset({0, 1}))
 
-    cores = tuple(
-        Box(kind="core", name="", off="", parts=parts)
-        for parts in (
-            (cpu(0, taken=True), cpu(1, taken=True)),
-            (cpu(2, off="not allowed"), cpu(3, off="not allowed")),
-        )
-    )
-    boxes = (Box(kind="package", name="socket 0", off="", parts=cores),)
+    drawn = topology_html(topology, frozenset({CpuId(0), CpuId(1)}))
 
-    text = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
-    assert describe_topology(boxes) == text
-    assert topology_html(boxes).startswith(
-        f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden="true">'
+    text = (
+        "1 socket, 1 node, 1 last-level cache, 2 cores, 4 CPUs; used: CPUs 0-1;"
+        " not allowed: CPUs 2-3"
     )
+    assert drawn.startswith(f'<div role="img" aria-label="{text}"><ul class="machine" aria-hidden')
 
 
 def test_a_name_cannot_break_out_of_its_attribute() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
+from corebound.analysis.wording import Label
 from corebound.report.charts.axis import (
     Axis,
     effect_scale,
@@ -24,21 +25,23 @@ from corebound.report.charts.axis import (
     ratio_axis,
     ratio_tick,
 )
-from corebound.report.charts.duel import duel
+from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import IntervalPlot, effect_ticks, interval_svg
 from corebound.report.charts.lines import (
-    ScalingCurve,
-    ScalingPoint,
+    Curve,
+    CurveChart,
+    CurvePoint,
     Trace,
+    curves_svg,
     envelope,
-    scaling_svg,
     trace_svg,
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
-from corebound.report.charts.topology import topology_boxes, topology_html
+from corebound.report.charts.topology import topology_html
 from corebound.report.scenario.scaling import scaling
-from corebound.report.scenario.threads import cpu_affinities
+from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
+from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_launch, a_run, a_scenario, a_worker
 from support.markup import parse_xml
@@ -50,8 +53,11 @@ RATIOS = st.floats(min_value=0.001, max_value=1000)
 def a_plot(
     estimate: float | None = 1.4, low: float | None = 1.3, high: float | None = 1.5
 ) -> IntervalPlot:
+    interval = None
+    if low is not None and high is not None:
+        interval = Interval(low=low, high=high, confidence=0.95)
     return IntervalPlot(
-        tone="good", estimate=estimate, low=low, high=high, dots=(1.35, 1.45), margin=0.02
+        tone="good", estimate=estimate, interval=interval, dots=(1.35, 1.45), margin=0.02
     )
 
 
@@ -90,37 +96,30 @@ def a_summary(*each_ms: float) -> CellSummary:
 
 
 def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
-    drawn = duel([("a", a_summary(20.0), "plain"), ("b", a_summary(5.0), "good")], what="…")
+    drawn = Duel(
+        quantities=(("a", a_summary(20.0), "plain"), ("b", a_summary(5.0), "good")), what="…"
+    )
 
-    assert [(bar.value, bar.width, bar.low) for bar in drawn.bars] == [
-        ("20.0 ms", 100.0, None),
-        ("5.00 ms", 25.0, None),
-    ]
+    assert list(drawn.bars) == [(100.0, None), (25.0, None)]
 
 
 def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
-    (steady, wild) = duel(
-        [("a", a_summary(10.0, 10.1, 9.9), "plain"), ("b", a_summary(1.0, 9.0), "bad")], what="…"
+    (width, ends), (_, wild) = Duel(
+        quantities=(
+            ("a", a_summary(10.0, 10.1, 9.9), "plain"),
+            ("b", a_summary(1.0, 9.0), "bad"),
+        ),
+        what="…",
     ).bars
 
-    assert steady.low is not None
-    assert steady.high is not None
-    assert steady.low < steady.width < steady.high <= 100
-    assert (wild.low, wild.high) == (None, None)
-
-
-def test_ratios_close_together_have_a_linear_axis() -> None:
-    assert ratio_axis([0.9, 1.4], [(0.85, 0.95), (1.3, 1.5)], margin=0.02).scale == "linear"
-
-
-def test_ratios_that_span_more_than_three_times_have_a_logarithmic_axis() -> None:
-    assert ratio_axis([0.3, 0.5, 1.4], [], margin=0.02).scale == "log"
+    assert ends is not None
+    assert ends[0] < width < ends[1] <= 100
+    assert wild is None
 
 
 def test_one_ratio_far_off_does_not_press_the_others_together() -> None:
     axis = ratio_axis([0.02, 1.1, 1.2, 1.3], [], margin=0.02)
 
-    assert axis.scale == "linear"
     assert axis.share(0.02) < 0
     assert axis.share(1.3) - axis.share(1.1) > 0.4
 
@@ -354,7 +353,7 @@ def test_a_trace_wholly_above_the_scale_draws_no_line() -> None:
         mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), alt_text="times"
     )
 
-    assert path(trace_svg(trace), "ln") == ""
+    assert 'class="ln' not in trace_svg(trace)
 
 
 def a_study(times_ms: dict[str, float]) -> ScenarioResult:
@@ -376,55 +375,74 @@ def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> Non
     found = scaling(a_study({"1": 8.0, "2": 4.0, "4": 4.0}))
 
     assert found is not None
-    assert [row.point.threads for row in found.rows] == [1, 2, 4]
-    assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 1.0, 0.5])
-    assert found.command.line.count("--only") == 3
-    assert all(row.interval is not None for row in found.rows)
-    assert [point.speed for point in found.curves[0].points] == pytest.approx([1.0, 2.0, 2.0])
+    (curve,) = found.chart.curves
+    assert [point.x for point in curve.points] == [1, 2, 4]
+    assert [point.y for point in curve.points] == pytest.approx([1.0, 2.0, 2.0])
+    assert all(point.y_ends is not None for point in curve.points)
+    assert len(found.cells) == 3
+    assert found.chart.alt_text.endswith("unbound: 2.00× with 4 threads, 50 % of the ideal.")
 
 
 def test_two_numbers_of_threads_are_no_curve() -> None:
     assert scaling(a_study({"1": 8.0, "2": 4.0})) is None
 
 
-def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:
-    curve = ScalingCurve(
-        mode="m-none", dash=0, points=(ScalingPoint(threads=1, speed=1, low=None, high=None),)
+def a_chart(across: Axis, up: Axis, *points: CurvePoint, has_ideal: bool = False) -> CurveChart:
+    curve = Curve(label=Label(mode="m-none", name="unbound", more=""), dash=0, points=points)
+    return CurveChart(
+        curves=(curve,),
+        across=across,
+        up=up,
+        levels=(),
+        along=(),
+        alt_text="<says>",
+        has_ideal=has_ideal,
     )
 
-    svg = scaling_svg([curve], linear_axis(1, 4), linear_axis(0, 2), "<says>")
+
+def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:
+    svg = curves_svg(a_chart(linear_axis(1, 4), linear_axis(0, 2), has_ideal=True))
 
     (ideal,) = re.findall(r'class="rule" d="M([^"]*)"', svg)
     assert ideal.split("L")[0] == "0.0 500.0"
     # At twice the threads, a third of the way from 1 to 4, it is at twice the speed.
     assert ideal.split("L")[-1] == "333.3 0.0"
+
+
+def test_both_intervals_cross_at_the_point() -> None:
+    point = CurvePoint(x=5, y=2, x_ends=(4, 6), y_ends=(1, 3))
+
+    svg = curves_svg(a_chart(linear_axis(0, 10), linear_axis(0, 4), point))
+
+    assert re.search(r'class="whisker m-none" d="M400.0 500.0H600.0M500.0 750.0V250.0"', svg)
     assert "&lt;says&gt;" in svg
+    assert 'class="ln' not in svg
 
 
 def test_every_launch_is_a_dot_within_the_row() -> None:
-    svg = dots_svg([1.0, 2.0, 99.0], 1.5, linear_axis(1, 2), "m-none")
+    svg = dots_svg([1.0, 2.0, 99.0], linear_axis(1, 2))
 
-    (dots,) = re.findall(r'class="spot m-none" d="([^"]*)"', svg)
+    (dots,) = re.findall(r'class="spot plain" d="([^"]*)"', svg)
     assert re.findall(r"M(\d+) ", dots) == ["0", "1000", "1000"]
 
 
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
     (result,) = latest_results([a_sample()])
 
-    best, *_ = cpu_affinities(result)
+    best, *_ = placed_cells(result)
 
-    cell = result.winner.cell if result.winner else None
-    assert cell is not None
-    assert cell.placement is not None
-    drawn = topology_html(best.boxes)
-    wanted = sorted(int(cpu) for slot in cell.placement.slots for cpu in slot.cpus)
+    assert result.winner is not None
+    assert best is result.winner.cell
+    assert best.placement is not None
+    drawn = topology_html(result.run.host.topology, affinity_cpus(best.placement))
+    wanted = sorted(int(cpu) for slot in best.placement.slots for cpu in slot.cpus)
     assert sorted(map(int, re.findall(r'"cpu taken"><span>(\d+)', drawn))) == wanted
 
 
 def test_a_machine_alone_has_no_cpu_marked() -> None:
     run, _ = a_sample()
 
-    assert "taken" not in topology_html(topology_boxes(run.host.topology))
+    assert "taken" not in topology_html(run.host.topology)
 
 
 def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:

@@ -19,8 +19,8 @@ def test_values_that_hardly_differ_have_axes_with_labels() -> None:
     shown = tune_page(result, (), loads=None, now=NOW).tradeoff
 
     assert shown is not None
-    assert len(shown.along) > 1
-    assert len(shown.levels) > 1
+    assert len(shown.chart.along) > 1
+    assert len(shown.chart.levels) > 1
 
 
 def test_a_winner_that_does_not_clearly_beat_the_default_is_not_recommended() -> None:

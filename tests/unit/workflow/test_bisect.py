@@ -39,7 +39,6 @@ def test_a_budget_that_building_has_used_up_begins_no_run(
         request=nothing,
         max_launches=3,
         deadline_s=0.0,
-        fresh=False,
         reporter=nothing,
         runs={(0, 1): cast("Any", object())},
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 from corebound.workflow.compare import compare_recorded
@@ -10,7 +9,7 @@ from corebound.workflow.compare import compare_recorded
 
 def test_two_runs_are_compared_by_reading_two(records: Path, runs_read: list[str]) -> None:
     def compare() -> None:
-        compare_recorded("night1", "night3", records, print, nullcontext)
+        compare_recorded("night1", "night3", records, print)
 
     compare()
     # The index keeps the results of earlier runs from the first comparison on.

@@ -42,14 +42,13 @@ def test_resuming_reads_only_the_resumed_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "true.yaml").write_text(YAML)
-    wanted = RunRequest(files=(Path("true.yaml"),))
+    wanted = RunRequest(files=(Path("true.yaml"),), records=tmp_path)
     loaded = load_scenarios(wanted.files, (), None)
-    both = prepare_comparison(loaded, wanted, tmp_path, print, resume=False)
+    both = prepare_comparison(loaded, wanted, print, resume=False)
     narrowed = load_scenarios(wanted.files, ("binding=none",), None)
     other = prepare_comparison(
         narrowed,
-        RunRequest(files=wanted.files, profile=None, only=("binding=none",), seed=None),
-        tmp_path,
+        replace(wanted, only=("binding=none",)),
         print,
         resume=False,
     )
@@ -57,7 +56,7 @@ def test_resuming_reads_only_the_resumed_run(
         with closing(jsonl.begin(one.run, one.file)) as appender:
             appender.publish()
 
-    again = prepare_comparison(loaded, wanted, tmp_path, print, resume=True)
+    again = prepare_comparison(loaded, wanted, print, resume=True)
 
     assert again.run == both.run
     assert runs_read == [both.run.id]
@@ -69,8 +68,8 @@ def test_a_run_in_which_duplicates_were_measured_apart_is_not_resumed(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "true.yaml").write_text(YAML.replace("one-cpu", '{cpus: "0-1"}'))
     monkeypatch.setattr(discovery, "live_topology", lambda: a_host(cores_per_node=2))
-    request = RunRequest(files=(Path("true.yaml"),))
-    now = prepare_run(request, tmp_path, print).run
+    request = RunRequest(files=(Path("true.yaml"),), records=tmp_path)
+    now = prepare_run(request, print).run
     assert now.duplicates == {"nothing": {"binding=cpus:0-1": "binding=none"}}
 
     assert difference(now, now) is None
@@ -82,7 +81,7 @@ def test_what_has_changed_in_a_scenario_is_named(tmp_path: Path) -> None:
 
     def planned(text: str, **env: str) -> Run:
         file.write_text(text)
-        return prepare_run(RunRequest(files=(file,), env=env), tmp_path, print).run
+        return prepare_run(RunRequest(files=(file,), env=env), print).run
 
     before, other_value = planned(YAML, A="1"), planned(YAML, A="2")
     renamed = planned(YAML.replace("Nothing", "Little"))

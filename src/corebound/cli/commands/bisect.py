@@ -3,67 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from corebound.cli.options import (
-    Budget,
-    Config,
-    Json,
-    Only,
-    Quiet,
-    Records,
-    Unlocked,
-    Wait,
-    budget_seconds,
-    typed_command,
-    wait_seconds,
-)
+from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import slowdown_text
-from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit
 from corebound.stats.bisection import BisectionOutcome
 from corebound.text import one_line
-from corebound.workflow import projects
-from corebound.workflow.bisect import BisectResult, bisect_commits
+from corebound.workflow.bisect import BisectRequest, BisectResult, bisect_commits
 from corebound.workflow.comparison_sides import short_name
-from corebound.workflow.prepare import RunRequest
 
 
-def bisect(
-    good: Annotated[str, typer.Argument(help="Commit before the change.")],
-    bad: Annotated[str, typer.Argument(help="Commit after the change.")],
-    *,
-    scenario: Annotated[Path, typer.Option("--scenario", help="Scenario file.")],
-    cell: Annotated[
-        str | None, typer.Option("--cell", help="Key of the cell, as reports show it.")
-    ] = None,
-    only: Only = None,
-    launches: Annotated[
-        int | None,
-        typer.Option(
-            "--launches",
-            min=3,
-            max=1000,
-            help="Maximum launches of each commit; default: the scenario's.",
-        ),
-    ] = None,
-    budget: Budget = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ignore recorded launches of this search.")
-    ] = False,
-    unlocked: Unlocked = False,
-    wait: Wait = None,
-    config: Config = projects.CONFIG,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+def bisect(request: BisectRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
     """Find the commit that made a cell slower or faster.
 
     The search compares commits between GOOD and BAD, and tolerates noise.
@@ -72,22 +27,9 @@ def bisect(
         corebound bisect v1.2 main --scenario hashing.yaml
         corebound bisect v1.2 main --scenario hashing.yaml --cell threads=1
     """
-    request = RunRequest(
-        files=(scenario,),
-        only=(*(only or ()), *((cell,) if cell else ())),
-        config=config,
-        records=records,
-    )
     result = bisect_commits(
-        good,
-        bad,
         request,
         TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=typed_command()),
-        launches=launches,
-        budget_s=budget_seconds(budget),
-        fresh=fresh,
-        unlocked=unlocked,
-        wait_s=wait_seconds(wait),
     )
     if as_json:
         print_json(result.document)

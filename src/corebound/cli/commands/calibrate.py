@@ -8,27 +8,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli.options import (
-    Budget,
-    Files,
-    Json,
-    Profile,
-    Quiet,
-    Records,
-    Seed,
-    Wait,
-    budget_seconds,
-    wait_seconds,
-)
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
 from corebound.records.calibration import Calibration, Noise
-from corebound.records.jsonl import RECORDS
 from corebound.units import percent
-from corebound.workflow.calibrate import calibrate_scenarios, calibrations_document
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.calibrate import (
+    CalibrateRequest,
+    calibrate_scenarios,
+    calibrations_document,
+)
 
 _LEGEND = (
     "spread: of the launches. noise floor: smaller differences cannot be detected. "
@@ -37,17 +28,7 @@ _LEGEND = (
 )
 
 
-def calibrate(
-    files: Files,
-    *,
-    profile: Profile = None,
-    budget: Budget = None,
-    seed: Seed = None,
-    wait: Wait = None,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
     """Find the smallest difference this host can detect.
 
     The baseline of each scenario is measured against itself.
@@ -56,12 +37,8 @@ def calibrate(
         corebound calibrate scenarios/
         corebound calibrate hashing.yaml --budget 10m
     """
-    request = RunRequest(files=tuple(files), profile=profile, seed=seed, records=records)
     calibrations, result = calibrate_scenarios(
-        request,
-        TerminalReporter(Console(stderr=True, quiet=quiet)),
-        budget_s=budget_seconds(budget),
-        wait_s=wait_seconds(wait),
+        request, TerminalReporter(Console(stderr=True, quiet=quiet))
     )
     if as_json:
         print_json(calibrations_document(calibrations))

@@ -17,15 +17,16 @@ from corebound.analysis.commit_comparison import (
     CommitComparison,
     ComparedSeries,
 )
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.compared import (
+    ComparedRow,
+    count_no_difference,
+    count_not_compared,
+)
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
-    Compared,
     ComparedCell,
     RunComparison,
     commit_title,
-    count_no_difference,
-    count_not_compared,
     run_variation_note,
 )
 from corebound.analysis.serialize import (
@@ -36,7 +37,7 @@ from corebound.analysis.serialize import (
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import compared_bounds, count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
-from corebound.cli.options import Json, ProjectName, Quiet, Records, notifier
+from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.sections import print_sections
@@ -49,12 +50,12 @@ from corebound.cli.output.verdicts import (
 from corebound.errors import InputError
 from corebound.present.hosts import By, hosts_sections
 from corebound.present.markdown import markdown as sections_markdown
-from corebound.records.history import HistoryPoint
 from corebound.records.jsonl import RECORDS
 from corebound.records.run_record import Commit, Run
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.hosts import compare_recorded_hosts
+from corebound.workflow.options import Argument, Option, ProjectName, Records
 
 Format = Literal["text", "md"]
 
@@ -64,24 +65,22 @@ _HEADINGS = ("", "before", "after", "change", "95 % CI", "verdict")
 
 def compare(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="A B",
-            help="Two runs (id, start of it, file) or commits (hash, tag);"
+        tuple[str, ...],
+        Argument(
+            "Two runs (id, start of it, file) or commits (hash, tag);"
             " with --by, scenario files to compare.",
+            metavar="A B",
         ),
-    ] = None,
+    ] = (),
     *,
-    by: Annotated[
-        By | None, typer.Option("--by", help="Compare all hosts of the records, or their classes.")
-    ] = None,
+    by: Annotated[By | None, Option("Compare all hosts of the records, or their classes.")] = None,
     project: ProjectName = None,
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,
-    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     show_all: Annotated[
-        bool, typer.Option("--all", help="Also list rows without a clear difference.")
+        bool, Option("Also list rows without a clear difference.", name="--all")
     ] = False,
 ) -> None:
     """Compare two runs, two commits or all hosts.
@@ -93,7 +92,7 @@ def compare(
     """
     console = Console(stderr=True, quiet=quiet)
     if by is not None:
-        files = [Path(name) for name in names or ()]
+        files = [Path(name) for name in names]
         hosts = compare_recorded_hosts(records, files, notifier(console))
         if as_json:
             print_json(hosts_document(hosts))
@@ -104,10 +103,10 @@ def compare(
         else:
             print_sections(sections, Console())
         return
-    if names is None or len(names) != 2:
+    if len(names) != 2:
         raise InputError(
             what="compare takes two runs or two commits.",
-            where=" ".join(["corebound compare", *(names or ())]),
+            where=" ".join(["corebound compare", *names]),
             fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
         )
     before, after = names
@@ -120,7 +119,7 @@ def compare(
     result = (
         text_of_commits(compared)
         if isinstance(compared, CommitComparison)
-        else text_of_runs(compared.comparison, compared.noise)
+        else text_of_runs(compared)
     )
     if as_json:
         print_json(result.document)
@@ -137,7 +136,7 @@ class Row(Struct, frozen=True, kw_only=True):
     before: str
     after: str
     verdict: str
-    compared: Compared
+    compared: ComparedRow
     short: str
     group: str = ""
 
@@ -161,8 +160,8 @@ class ComparisonText(Struct, frozen=True, kw_only=True):
     document: dict[str, Any]
 
 
-def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
-    """Prepare the output for two runs; `noise` describes the smallest detectable difference."""
+def text_of_runs(result: RunComparison) -> ComparisonText:
+    """Prepare the output for two runs."""
     return ComparisonText(
         before=_run_name(result.before),
         after=_run_name(result.after),
@@ -171,9 +170,9 @@ def text_of_runs(result: RunComparison, noise: Sequence[str] = ()) -> Comparison
         closing=(
             *_closing(result, _CELLS, "runs"),
             f"{RUNS_CAVEAT} {run_variation_note(result)}".strip(),
-            *noise,
+            *result.noise,
         ),
-        document=run_comparison_document(result, noise),
+        document=run_comparison_document(result),
     )
 
 
@@ -181,16 +180,16 @@ def _cell_row(cell: ComparedCell, result: RunComparison) -> Row:
     remarks = (
         _verdict(cell),
         result.code if cell.is_finding else None,
-        disturbed_note(cell.before, cell.after),
+        cell.note,
     )
     return Row(
-        name=cell.cell.id,
-        before=duration_text(cell.before.median_ns),
-        after=duration_text(cell.after.median_ns),
+        name=cell.name,
+        before=duration_text(cell.before),
+        after=duration_text(cell.after),
         verdict=", ".join(filter(None, remarks)),
         compared=cell,
-        short=f"  {cell.cell.label}",
-        group=cell.cell.scenario,
+        short=f"  {cell.configuration.label}",
+        group=cell.scenario,
     )
 
 
@@ -270,7 +269,7 @@ def _shown_rows(result: ComparisonText, *, show_all: bool) -> list[Row]:
     return [row for row in result.rows if show_all or row.compared.is_finding]
 
 
-def _has_interval(compared: Compared) -> bool:
+def _has_interval(compared: ComparedRow) -> bool:
     return compared.comparison is not None and compared.comparison.interval is not None
 
 
@@ -304,20 +303,20 @@ def _values(row: Row) -> tuple[str, ...]:
         row.name,
         row.before,
         row.after,
-        row.compared.change or "–",
+        row.compared.ratio_text or "–",
         _bounds(row.compared) or "–",
         row.verdict,
     )
 
 
-def _bounds(compared: Compared) -> str:
+def _bounds(compared: ComparedRow) -> str:
     """The interval of a comparison; in a history, points take the place of launches."""
     if compared.comparison and isinstance(compared, ComparedSeries) and not _has_interval(compared):
         return "too few points"
     return compared_bounds(compared.comparison)
 
 
-def _verdict(compared: Compared) -> str:
+def _verdict(compared: ComparedRow) -> str:
     """The verdict; inconclusive if it is not significant after correction for all comparisons."""
     if compared.comparison is None:
         return "not compared"
@@ -326,13 +325,13 @@ def _verdict(compared: Compared) -> str:
 
 def _less_or_more(compared: ComparedSeries) -> str:
     """The verdict; values other than times are less or more instead of faster or slower."""
-    if compared.series.unit == "ns" or compared.verdict is None or not compared.is_finding:
+    if compared.unit == "ns" or compared.verdict is None or not compared.is_finding:
         return _verdict(compared)
     return f"{SIGNS[compared.verdict]} {'less' if compared.is_less else 'more'}"
 
 
-def _value(compared: ComparedSeries, point: HistoryPoint) -> str:
-    return "–" if point.value is None else value_text(compared.series, point.value)
+def _value(compared: ComparedSeries, value: float | None) -> str:
+    return "–" if value is None else value_text(compared.series, value)
 
 
 def _run_name(run: Run) -> str:

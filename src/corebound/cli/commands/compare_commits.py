@@ -12,23 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import text
-from corebound.analysis.commit_comparison import CellVerdict
+from corebound.analysis.commit_comparison import CellAtCommits
 from corebound.analysis.launch_modes import mode_text
-from corebound.cli.options import (
-    Budget,
-    Config,
-    Json,
-    MaybeFiles,
-    Only,
-    Profile,
-    Quiet,
-    Records,
-    Unlocked,
-    Wait,
-    budget_seconds,
-    typed_command,
-    wait_seconds,
-)
+from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console, fits, print_table
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -39,13 +25,11 @@ from corebound.cli.output.verdicts import (
     slowdown_text,
     verdict_text,
 )
-from corebound.records.jsonl import RECORDS
 from corebound.stats.comparison import Comparison
 from corebound.workflow import compare_commits as workflow
-from corebound.workflow import projects
-from corebound.workflow.compare_commits import CompareCommitsResult
+from corebound.workflow.compare_commits import CompareCommitsRequest, CompareCommitsResult
 from corebound.workflow.comparison_sides import Side
-from corebound.workflow.prepare import RunRequest
+from corebound.workflow.options import Option
 
 Format = Literal["text", "md", "json", "junit"]
 
@@ -53,27 +37,11 @@ _HEADINGS = ("verdict", "cell", "base", "head", "head ÷ base (95 %)")
 
 
 def compare_commits(
-    base: Annotated[str, typer.Argument(help="Commit, configuration or version to compare with.")],
-    head: Annotated[str, typer.Argument(help="Commit, configuration or version to judge.")],
-    files: MaybeFiles = None,
+    request: CompareCommitsRequest,
     *,
-    profile: Profile = None,
-    only: Only = None,
-    budget: Budget = None,
-    margin: Annotated[
-        float | None,
-        typer.Option("--margin", help="Largest ratio that counts as equal: 0.02 is 2 %."),
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     quiet: Quiet = False,
     as_json: Json = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the same comparison if it was interrupted.")
-    ] = False,
-    unlocked: Unlocked = False,
-    wait: Wait = None,
-    config: Config = projects.CONFIG,
-    records: Records = RECORDS,
 ) -> None:
     """Build two commits, measure them interleaved, and judge.
 
@@ -85,24 +53,10 @@ def compare_commits(
         corebound compare-commits threads=1 threads=2 hashing.yaml
         corebound compare-commits torch==2.12.0 torch==2.13.0
     """
-    request = RunRequest(
-        files=tuple(files or (projects.DEFAULT_SCENARIOS,)),
-        profile=profile,
-        only=tuple(only or ()),
-        config=config,
-        records=records,
-    )
-    resume_command = typed_command() if resume else f"{typed_command()} --resume"
+    resume_command = typed_command() if request.resume else f"{typed_command()} --resume"
     comparison = workflow.compare_commits(
-        base,
-        head,
         request,
         TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=resume_command),
-        margin=margin,
-        budget_s=budget_seconds(budget),
-        resume=resume,
-        unlocked=unlocked,
-        wait_s=wait_seconds(wait),
     )
     typer.echo(formatted(comparison, "json" if as_json else form))
     raise typer.Exit(comparison.exit_code)
@@ -128,7 +82,7 @@ def _headline(comparison: CompareCommitsResult) -> str:
         headline += f", {faster} faster"
     if inconclusive := sum(cell.verdict == "inconclusive" for cell in verdicts):
         headline += f", {inconclusive} inconclusive"
-    if missing := sum(bool(cell.pair.missing) for cell in verdicts):
+    if missing := sum(bool(cell.missing) for cell in verdicts):
         headline += f", {missing} without results"
     return headline + (" (the budget ran out)." if comparison.ending == "out of time" else ".")
 
@@ -187,14 +141,13 @@ def _table(comparison: CompareCommitsResult, *, is_stacked: bool) -> Table:
     return table
 
 
-def _row(cell: CellVerdict) -> tuple[str, ...]:
-    pair = cell.pair
+def _row(cell: CellAtCommits) -> tuple[str, ...]:
     return (
-        verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result",
-        f"{pair.scenario}[{pair.cell}]",
-        duration_text(pair.base_ns),
-        duration_text(pair.head_ns),
-        _slowdown(pair.comparison, confidence=""),
+        verdict_text(cell.comparison, cell.verdict) if cell.comparison else "– no result",
+        cell.name,
+        duration_text(cell.before),
+        duration_text(cell.after),
+        _slowdown(cell.comparison, confidence=""),
     )
 
 
@@ -217,28 +170,26 @@ def _notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
 def _mode_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """Notes where launches have two modes."""
     return tuple(
-        f"{cell.pair.scenario}[{cell.pair.cell}]: {note}"
+        f"{cell.name}: {note}"
         for cell in comparison.verdicts
-        if (note := mode_text(cell.pair.comparison))
+        if (note := mode_text(cell.comparison))
     )
 
 
 def _cpu_notes(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """Notes where CPU time disagrees with elapsed time; on a busy host, it is more reliable."""
     return tuple(
-        f"{cell.pair.scenario}[{cell.pair.cell}]: the ratio of CPU times is"
-        f" {cell.pair.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
+        f"{cell.name}: the ratio of CPU times is"
+        f" {cell.cpu_ratio:.3f}×, outside that interval. The elapsed time includes waiting or"
         " other programs."
         for cell in comparison.verdicts
-        if cell.pair.cpu_differs
+        if cell.cpu_differs
     )
 
 
 def _reasons(comparison: CompareCommitsResult) -> tuple[str, ...]:
     """The reasons for missing results, each once: a failed build fails for all cells."""
-    return tuple(
-        dict.fromkeys(reason for cell in comparison.verdicts for reason in cell.pair.missing)
-    )
+    return tuple(dict.fromkeys(reason for cell in comparison.verdicts for reason in cell.missing))
 
 
 def _markdown(comparison: CompareCommitsResult) -> str:
@@ -272,18 +223,17 @@ def _junit(comparison: CompareCommitsResult) -> str:
     return junit_xml("corebound compare-commits", cases, notes=comparison.noise)
 
 
-def _test_case(cell: CellVerdict) -> TestCase:
-    pair = cell.pair
-    slowdown = _slowdown(pair.comparison)
-    case = TestCase(classname=pair.scenario, name=pair.cell)
-    if pair.missing:
-        reason = "\n".join(pair.missing)
+def _test_case(cell: CellAtCommits) -> TestCase:
+    slowdown = _slowdown(cell.comparison)
+    case = TestCase(classname=cell.scenario, name=cell.cell)
+    if cell.missing:
+        reason = "\n".join(cell.missing)
         error = TestFailure(type="no result", message=reason.partition("\n")[0], details=reason)
         return replace(case, errors=(error,))
     if cell.is_regression:
         return replace(
             case, failure=TestFailure(type="regression", message=slowdown, details=slowdown)
         )
-    verdict = verdict_text(pair.comparison, cell.verdict) if pair.comparison else "– no result"
+    verdict = verdict_text(cell.comparison, cell.verdict) if cell.comparison else "– no result"
     _sign, _, words = verdict.partition(" ")
     return replace(case, output=f"{words}: {slowdown}")

@@ -9,6 +9,8 @@ import typer
 from typer._completion_classes import completion_init
 from typer._completion_shared import get_completion_script
 
+from corebound.workflow.options import Argument
+
 
 class Shell(Enum):
     """The shells that have completion."""
@@ -18,7 +20,7 @@ class Shell(Enum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+def completion(shell: Annotated[Shell, Argument("The shell.")]) -> None:
     """Print the script that a shell needs for completion.
 
     Examples:

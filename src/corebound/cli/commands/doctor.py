@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, MaybeFiles
+from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
 from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.workflow.host_checks import LIVE, ExaminedHost, examine_host, restore_host, tune_host
+from corebound.workflow.options import Files, Option
 
 _WIDTH = 80
 _LEAST_VALUE_WIDTH = 24
@@ -36,19 +37,12 @@ _STATE_WIDTH = len("unavailable") + 1
 
 
 def doctor(
-    files: MaybeFiles = None,
+    files: Files = (),
     *,
     as_json: Json = False,
-    tune: Annotated[
-        bool,
-        typer.Option("--tune", help="As root, change the settings that cause warnings."),
-    ] = False,
-    restore: Annotated[
-        bool, typer.Option("--restore", help="Restore the settings that --tune has changed.")
-    ] = False,
-    root: Annotated[
-        Path, typer.Option("--root", help="Check another machine: a folder with proc/ and sys/.")
-    ] = LIVE,
+    tune: Annotated[bool, Option("As root, change the settings that cause warnings.")] = False,
+    restore: Annotated[bool, Option("Restore the settings that --tune has changed.")] = False,
+    root: Annotated[Path, Option("Check another machine: a folder with proc/ and sys/.")] = LIVE,
 ) -> None:
     """Check this host for what disturbs measurements.
 
@@ -73,9 +67,9 @@ def doctor(
     if restore:
         _restore(root, as_json=as_json)
     elif tune:
-        _tune(examine_host(files or (), root).checks, root, as_json=as_json)
+        _tune(examine_host(files, root).checks, root, as_json=as_json)
     else:
-        _show(examine_host(files or (), root), as_json=as_json)
+        _show(examine_host(files, root), as_json=as_json)
 
 
 def _show(host: ExaminedHost, *, as_json: bool) -> None:

@@ -19,20 +19,18 @@ from corebound.workflow.environments import (
     make_environments,
     remove_environments,
 )
+from corebound.workflow.options import Argument, Option
 
 
 def make(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Names of environments/NAME.txt.")
-    ] = None,
+    names: Annotated[tuple[str, ...], Argument("Names of environments/NAME.txt.")] = (),
     *,
     files: Annotated[
-        list[Path] | None,
-        typer.Option("--for", help="Scenario files, or folders of them: make what they need."),
-    ] = None,
+        tuple[Path, ...],
+        Option("Scenario files, or folders of them: make what they need.", name="--for"),
+    ] = (),
     wheelhouse: Annotated[
-        Path | None,
-        typer.Option("--wheelhouse", help="Folder of wheels to install from, without an index."),
+        Path | None, Option("Folder of wheels to install from, without an index.")
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -54,9 +52,7 @@ def make(
             if not console.is_terminal:
                 console.print(f"{name}: {message}")
 
-        for environment in make_environments(
-            names or (), files or (), notify, wheelhouse=wheelhouse
-        ):
+        for environment in make_environments(names, files, notify, wheelhouse=wheelhouse):
             made.append(environment)
             if not as_json:
                 # A line on stdout must not meet the one that is drawn.
@@ -92,7 +88,7 @@ def list_(*, as_json: Json = False) -> None:
 
 
 def remove(
-    names: Annotated[list[str], typer.Argument(help="Names that `environment list` shows.")],
+    names: Annotated[tuple[str, ...], Argument("Names that `environment list` shows.")],
     *,
     as_json: Json = False,
 ) -> None:

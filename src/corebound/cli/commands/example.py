@@ -10,16 +10,13 @@ import typer
 from corebound.cli.options import Json
 from corebound.cli.output.json import print_json
 from corebound.workflow.examples import examples, write_examples
+from corebound.workflow.options import Argument, Option
 
 
 def example(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Scenarios to write.")
-    ] = None,
+    names: Annotated[tuple[str, ...], Argument("Scenarios to write.", metavar="[NAME...]")] = (),
     *,
-    into: Annotated[
-        Path, typer.Option("--into", metavar="DIR", help="Folder to write them to.")
-    ] = Path(),
+    into: Annotated[Path, Option("Folder to write them to.", metavar="DIR")] = Path(),
     as_json: Json = False,
 ) -> None:
     """List the scenarios of corebound, or write some as files.

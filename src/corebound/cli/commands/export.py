@@ -7,34 +7,29 @@ from typing import Annotated
 
 import typer
 
-from corebound.cli.options import Json, Records, notifier
+from corebound.cli.options import Json, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import export as workflow
 from corebound.workflow.export import Format
+from corebound.workflow.options import Argument, Option, Records
 
 
 def export(
-    format_: Annotated[Format, typer.Argument(metavar="FORMAT", help=", ".join(Format))],
+    format_: Annotated[Format, Argument(", ".join(Format), metavar="FORMAT")],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", help="File to write; for asv, the folder of its results.")
-    ],
+    out: Annotated[Path, Option("File to write; for asv, the folder of its results.")],
     run: Annotated[
-        str | None,
-        typer.Option(
-            "--run", help="Id of the run; default: the latest, or all for asv, csv and parquet."
-        ),
+        str | None, Option("Id of the run; default: the latest, or all for asv, csv and parquet.")
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            help="For history: scenario, imported project or benchmark, by name or pattern;"
-            " or the id of a series; repeatable.",
+        tuple[str, ...],
+        Option(
+            "For history: scenario, imported project or benchmark, by name or pattern;"
+            " or the id of a series; repeatable."
         ),
-    ] = None,
+    ] = (),
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +41,7 @@ def export(
         corebound export pyperf --run 1f0c2d3e --out run.json
         corebound export history --only 'io.*' --out points.csv
     """
-    exported = workflow.export(format_, out, run=run, only=only, records=records)
+    exported = workflow.export(format_, out, run=run, only=only or None, records=records)
     notify = notifier(Console(stderr=True))
     for fault in exported.faults:
         notify(f"warning: {fault}")

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, Quiet, Records, notifier
+from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
@@ -26,26 +26,23 @@ from corebound.fleet.status import FleetStatus, ShardStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as fleets
 from corebound.workflow.fleet import FleetRequest
+from corebound.workflow.options import Argument, Option, Records
 
 # More hosts with the same status are one row.
 _MOST_ROWS = 8
-File = Annotated[Path, typer.Argument(help="Fleet file.")]
-Folder = Annotated[Path, typer.Option("--folder", help="Folder of the plans of all fleets.")]
+File = Annotated[Path, Argument("Fleet file.")]
+Folder = Annotated[Path, Option("Folder of the plans of all fleets.")]
 Round = Annotated[
-    str | None,
-    typer.Option("--round", help="Round, or id of a plan. Default: what was planned last."),
+    str | None, Option("Round, or id of a plan. Default: what was planned last.", name="--round")
 ]
-Detach = Annotated[
-    bool, typer.Option("--detach", help="Return when the engine has the jobs (Slurm, Kubernetes).")
-]
+Detach = Annotated[bool, Option("Return when the engine has the jobs (Slurm, Kubernetes).")]
 
 
 def plan(
     file: File,
     *,
     round_name: Annotated[
-        str,
-        typer.Option("--round", help="Name of this repetition, such as the date of a night."),
+        str, Option("Name of this repetition, such as the date of a night.", name="--round")
     ] = "1",
     folder: Folder = fleets.FOLDER,
     quiet: Quiet = False,
@@ -143,11 +140,11 @@ def collect(
     file: File,
     *,
     copied: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--from", help="Copy of a host's working folder, if it cannot be reached; repeatable."
+        tuple[Path, ...],
+        Option(
+            "Copy of a host's working folder, if it cannot be reached; repeatable.", name="--from"
         ),
-    ] = None,
+    ] = (),
     round_name: Round = None,
     records: Records = RECORDS,
     folder: Folder = fleets.FOLDER,
@@ -165,7 +162,7 @@ def collect(
     """
     plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
     notify = notifier(Console(stderr=True, quiet=quiet))
-    result = fleets.collect_fleet(plan_folder, records, tuple(copied or ()), notify)
+    result = fleets.collect_fleet(plan_folder, records, copied, notify)
     if as_json:
         print_json(result.document)
     else:
@@ -197,7 +194,7 @@ def cancel(
 
 def forget(
     file: File,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The fleet's name for the host.")],
+    host: Annotated[str, Argument("The fleet's name for the host.", metavar="HOST")],
     *,
     folder: Folder = fleets.FOLDER,
     as_json: Json = False,
@@ -219,16 +216,13 @@ def forget(
 
 def agent(
     plan_folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of a plan, as `fleet plan` prints it.")
+        Path, Argument("Folder of a plan, as `fleet plan` prints it.", metavar="FOLDER")
     ],
     *,
     host: Annotated[
-        str | None,
-        typer.Option("--host", help="The fleet's name for this host; default: its host name."),
+        str | None, Option("The fleet's name for this host; default: its host name.")
     ] = None,
-    index: Annotated[
-        int | None, typer.Option("--index", min=0, help="Carry out only this shard of the plan.")
-    ] = None,
+    index: Annotated[int | None, Option("Carry out only this shard of the plan.", min=0)] = None,
     as_json: Json = False,
 ) -> None:
     """Carry out the shards of this host, without an engine.

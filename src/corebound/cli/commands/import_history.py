@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, ProjectName, Quiet, Records
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
@@ -21,6 +21,7 @@ from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_history import import_asv
+from corebound.workflow.options import Argument, Option, ProjectName, Records
 
 # How many reasons for missing results to print; a history has a handful.
 _MAX_REASONS = 4
@@ -42,33 +43,26 @@ class NamedCount(NamedTuple):
 
 def asv(
     folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="Folder of asv.conf.json, that file, or a folder of results."
-        ),
+        Path, Argument("Folder of asv.conf.json, that file, or a folder of results.", metavar="DIR")
     ],
     *,
     project: ProjectName = None,
     repo: Annotated[
-        Path | None,
-        typer.Option("--repo", help="Clone of its repository, for the subjects of commits."),
+        Path | None, Option("Clone of its repository, for the subjects of commits.")
     ] = None,
     machine: Annotated[
         str | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME",
-            help="Treat all machines as one of this name, such as hosted CI runners.",
+        Option(
+            "Treat all machines as one of this name, such as hosted CI runners.", metavar="NAME"
         ),
     ] = None,
     under_test: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--under-test",
+        tuple[str, ...],
+        Option(
+            "Requirement that is measured: continue series across its versions; repeatable.",
             metavar="REQUIREMENT",
-            help="Requirement that is measured: continue series across its versions; repeatable.",
         ),
-    ] = None,
+    ] = (),
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -85,7 +79,7 @@ def asv(
             project=project,
             repo=repo,
             machine=machine,
-            under_test=under_test or (),
+            under_test=under_test,
             records=records,
             progress=partial(bar.show, "reading results"),
         )

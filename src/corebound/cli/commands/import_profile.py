@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.progress import DownloadColumn
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli.options import Json, Quiet, Records
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
@@ -19,6 +18,7 @@ from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent
 from corebound.worker.operator_table import Operator
 from corebound.workflow.import_profile import import_profiles
+from corebound.workflow.options import Argument, Option, Records
 
 # The report and --json list all types.
 _MAX_TYPES = 20
@@ -26,11 +26,11 @@ _MAX_TYPES = 20
 
 def profile(
     paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Files written by profilers, or folders of them."),
+        tuple[Path, ...],
+        Argument("Files written by profilers, or folders of them.", metavar="FILE..."),
     ],
     *,
-    name: Annotated[str | None, typer.Option("--name", help="Name in the report.")] = None,
+    name: Annotated[str | None, Option("Name in the report.")] = None,
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,

@@ -8,34 +8,28 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
 
-import typer
 from rich.progress import MofNCompleteColumn
 
 from corebound.cli.commands.import_history import NamedCount, print_import
-from corebound.cli.options import Json, ProjectName, Quiet, Records
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.exchange.importers import IMPORTERS, Stated, Tool
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.import_results import import_results
+from corebound.workflow.options import Argument, Option, ProjectName, Records
 
 _Files = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE...", help="Files with results, or folders; of Criterion, target/criterion."
-    ),
+    tuple[Path, ...],
+    Argument("Files with results, or folders; of Criterion, target/criterion.", metavar="FILE..."),
 ]
-_Host = Annotated[
-    str | None, typer.Option("--host", metavar="NAME", help="Name of the machine that measured.")
-]
+_Host = Annotated[str | None, Option("Name of the machine that measured.", metavar="NAME")]
 _Commit = Annotated[
-    str | None,
-    typer.Option("--commit", metavar="REVISION", help="Commit that was measured, such as HEAD."),
+    str | None, Option("Commit that was measured, such as HEAD.", metavar="REVISION")
 ]
 _Date = Annotated[
-    str | None,
-    typer.Option("--date", metavar="TIME", help="When it was measured, such as 2026-01-02T03:04."),
+    str | None, Option("When it was measured, such as 2026-01-02T03:04.", metavar="TIME")
 ]
 
 
@@ -70,7 +64,7 @@ def command_of(tool: Tool) -> Callable[..., None]:
         counts = (NamedCount(imported.source.files, "files", "file"),)
         print_import(imported.project, counts, imported.history, imported.faults)
 
-    signature = inspect.signature(command, eval_str=True)
+    signature = inspect.signature(command)
     left_out = {*get_args(Stated)} - {*IMPORTERS[tool].states}
     parameters = [one for name, one in signature.parameters.items() if name not in left_out]
     command.__dict__["__signature__"] = signature.replace(parameters=parameters)

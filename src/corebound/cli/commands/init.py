@@ -21,6 +21,7 @@ from corebound.workflow.init import (
     InitResult,
     Integration,
 )
+from corebound.workflow.options import Argument, Option
 
 _ANSWERS: Mapping[str, Sequence[Integration]] = {
     "github": ("github", "makefile"),
@@ -39,39 +40,30 @@ _LINES_TO_ADD = {
 def init(
     folder: Annotated[
         Path,
-        typer.Argument(
+        Argument(
+            "Repository; or a function of the current one to measure.",
             metavar="DIR|MODULE:FUNCTION",
-            help="Repository; or a function of the current one to measure.",
         ),
     ] = Path(),
     *,
     function: Annotated[
-        str | None,
-        typer.Option("--function", metavar="MODULE:FUNCTION", help="Function to measure."),
+        str | None, Option("Function to measure.", metavar="MODULE:FUNCTION")
     ] = None,
     name: Annotated[
-        str | None,
-        typer.Option("--name", help="Name of the scenario; default: the function's name."),
+        str | None, Option("Name of the scenario; default: the function's name.")
     ] = None,
     install: Annotated[
         str | None,
-        typer.Option(
-            "--install",
-            help="Command that installs corebound in CI; default: from where this one came.",
-        ),
+        Option("Command that installs corebound in CI; default: from where this one came."),
     ] = None,
     systemd: Annotated[
-        bool, typer.Option("--systemd", help="Also write a systemd service, a timer and a crontab.")
+        bool, Option("Also write a systemd service, a timer and a crontab.")
     ] = False,
-    github: Annotated[
-        bool, typer.Option("--github", help="Write a workflow for GitHub Actions.")
-    ] = False,
-    gitlab: Annotated[bool, typer.Option("--gitlab", help="Write jobs for GitLab CI.")] = False,
-    makefile: Annotated[bool, typer.Option("--makefile", help="Write Makefile targets.")] = False,
-    none: Annotated[bool, typer.Option("--none", help="Write none of these three.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the files, and write nothing.")
-    ] = False,
+    github: Annotated[bool, Option("Write a workflow for GitHub Actions.")] = False,
+    gitlab: Annotated[bool, Option("Write jobs for GitLab CI.")] = False,
+    makefile: Annotated[bool, Option("Write Makefile targets.")] = False,
+    none: Annotated[bool, Option("Write none of these three.")] = False,
+    dry_run: Annotated[bool, Option("List the files, and write nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Create a scenario, CI workflows and Makefile targets.

@@ -5,42 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import (
-    Budget,
-    Config,
-    Env,
-    Files,
-    Json,
-    Only,
-    Profile,
-    ProjectPython,
-    Records,
-    budget_seconds,
-    variables,
-)
+from corebound.cli.options import Json
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import forecast_lines, plan_notes
 from corebound.fleet.file import schema as fleet_schema
 from corebound.machine.topology import cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
-from corebound.records.jsonl import RECORDS
 from corebound.scenario.json_schema import schema_text
-from corebound.workflow import projects
-from corebound.workflow.plan import check_suite, plan_suite, read_topology
-from corebound.workflow.prepare import RunRequest
-
-Sysfs = Annotated[
-    Path | None,
-    typer.Option("--sysfs", help="Use a saved machine: a folder with sys/, or a copy of /sys."),
-]
+from corebound.workflow.options import Files, Option
+from corebound.workflow.plan import PlanRequest, Sysfs, check_suite, plan_suite, read_topology
 
 
 def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
@@ -78,9 +58,7 @@ def check(files: Files, *, as_json: Json = False) -> None:
 
 def schema(
     *,
-    of: Annotated[
-        Literal["scenario", "fleet"], typer.Option("--of", help="Kind of file.")
-    ] = "scenario",
+    of: Annotated[Literal["scenario", "fleet"], Option("Kind of file.")] = "scenario",
 ) -> None:
     """Print the JSON Schema of scenario files, or of fleet files.
 
@@ -91,19 +69,7 @@ def schema(
     typer.echo(schema_text(fleet_schema() if of == "fleet" else None), nl=False)
 
 
-def plan(
-    files: Files,
-    *,
-    sysfs: Sysfs = None,
-    only: Only = None,
-    env: Env = None,
-    profile: Profile = None,
-    budget: Budget = None,
-    config: Config = projects.CONFIG,
-    project_python: ProjectPython = None,
-    records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+def plan(request: PlanRequest, *, as_json: Json = False) -> None:
     """Show cells, commands and the expected time.
 
     Nothing is launched.
@@ -113,16 +79,7 @@ def plan(
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
         corebound plan scenarios/ --budget 10m
     """
-    request = RunRequest(
-        files=tuple(files),
-        profile=profile,
-        only=tuple(only or ()),
-        env=variables(env),
-        config=config,
-        python=project_python,
-        records=records,
-    )
-    suite = plan_suite(request, sysfs, budget_seconds(budget))
+    suite = plan_suite(request, request.sysfs)
     if as_json:
         print_json(suite.document)
         return

@@ -5,35 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.workflow import publish as workflow
+from corebound.workflow.options import Branch, Option, Push, Squash, To
 from corebound.workflow.publish import DEFAULT_SITE
-
-To = Annotated[Path | None, typer.Option("--to", help="Folder that a web server serves.")]
-Branch = Annotated[
-    str | None, typer.Option("--branch", help="Branch of a repository, such as gh-pages.")
-]
-Push = Annotated[
-    str | None, typer.Option("--push", metavar="REMOTE", help="Push the branch to this remote.")
-]
-Squash = Annotated[
-    bool, typer.Option("--squash", help="Replace the branch's earlier commits with this one.")
-]
 
 
 def publish(
     *,
-    site: Annotated[
-        Path, typer.Option("--site", help="Site that `corebound report` has written.")
-    ] = DEFAULT_SITE,
+    site: Annotated[Path, Option("Site that `corebound report` has written.")] = DEFAULT_SITE,
     to: To = None,
     branch: Branch = None,
-    repository: Annotated[Path, typer.Option("--repo", help="Repository of the branch.")] = Path(),
+    repository: Annotated[Path, Option("Repository of the branch.", name="--repo")] = Path(),
     push: Push = None,
     squash: Squash = False,
     as_json: Json = False,

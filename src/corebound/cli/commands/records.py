@@ -11,11 +11,12 @@ from rich.text import Text
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.wording import count
 from corebound.cli.commands.run import print_run
-from corebound.cli.options import Json, Records, notifier
+from corebound.cli.options import Json, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
+from corebound.workflow.options import Argument, Option, Records
 from corebound.workflow.recorded_runs import (
     find_run,
     launch_log,
@@ -28,14 +29,14 @@ from corebound.workflow.recorded_runs import (
 _NEWEST = 20
 
 RunName = Annotated[
-    str | None, typer.Argument(help="The id of a run, the start of it, or its file; the latest.")
+    str | None, Argument("The id of a run, the start of it, or its file; the latest.")
 ]
 
 
 def list_(
     *,
     records: Records = RECORDS,
-    every: Annotated[bool, typer.Option("--all", help="List every run, not only 20.")] = False,
+    every: Annotated[bool, Option("List every run, not only 20.", name="--all")] = False,
     as_json: Json = False,
 ) -> None:
     """List runs, the newest first.
@@ -83,9 +84,7 @@ def show(name: RunName = None, *, records: Records = RECORDS, as_json: Json = Fa
 
 def log(
     name: RunName = None,
-    launch: Annotated[
-        str | None, typer.Argument(help="The id of a launch; the last one that failed.")
-    ] = None,
+    launch: Annotated[str | None, Argument("The id of a launch; the last one that failed.")] = None,
     *,
     records: Records = RECORDS,
     as_json: Json = False,

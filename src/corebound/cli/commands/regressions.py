@@ -36,7 +36,7 @@ from corebound.analysis.triage import (
     impact_size,
 )
 from corebound.analysis.wording import and_more, count, day, last_day, too_short_note
-from corebound.cli.options import Config, Json, Quiet, Records, Status, Wait, wait_seconds
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import result_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -49,6 +49,7 @@ from corebound.scenario.cell import Importance
 from corebound.stats.history.alerts import AssessedChange
 from corebound.stats.history.regressions import Change, NotAnalysed
 from corebound.workflow import projects
+from corebound.workflow.options import Config, Option, Records, Status, Wait
 from corebound.workflow.regressions import (
     AnalysedHistory,
     RegressionsResult,
@@ -68,33 +69,23 @@ Format = Literal["text", "md", "json", "junit"]
 
 def regressions(
     *,
-    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     records: Records = RECORDS,
     status: Status = DECISIONS_FILE,
-    site: Annotated[
-        str, typer.Option("--site", help="Folder or URL of the site, for links.")
-    ] = "reports/site",
-    confirm: Annotated[
-        bool, typer.Option("--confirm", help="Measure suspected regressions again first.")
-    ] = False,
-    wait: Wait = None,
+    site: Annotated[str, Option("Folder or URL of the site, for links.")] = "reports/site",
+    confirm: Annotated[bool, Option("Measure suspected regressions again first.")] = False,
+    wait_s: Wait = 0.0,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Also list old, recovered and decided changes.")
+        bool, Option("Also list old, recovered and decided changes.", name="--all")
     ] = False,
     accept: Annotated[
-        str | None,
-        typer.Option("--accept", metavar="ID", help="Acknowledge a change, or all of a commit."),
+        str | None, Option("Acknowledge a change, or all of a commit.", metavar="ID")
     ] = None,
     fixed: Annotated[
-        str | None,
-        typer.Option("--fixed", metavar="ID", help="Record that a change or a commit is fixed."),
+        str | None, Option("Record that a change or a commit is fixed.", metavar="ID")
     ] = None,
-    reopen: Annotated[
-        str | None, typer.Option("--reopen", metavar="ID", help="Revoke a decision.")
-    ] = None,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Reason for the decision.")
-    ] = None,
+    reopen: Annotated[str | None, Option("Revoke a decision.", metavar="ID")] = None,
+    because: Annotated[str | None, Option("Reason for the decision.")] = None,
     config: Config = projects.CONFIG,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -109,7 +100,6 @@ def regressions(
         corebound regressions --confirm --format junit
         corebound regressions --accept 7c1e0f2aab --because "parses more input"
     """
-    wait_s = wait_seconds(wait)
     reporter = TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
     history = _analyse(reporter, records=records, status=status)
     decision = _decision(accept=accept, fixed=fixed, reopen=reopen)

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from corebound.cli.options import Json, Quiet, Records, Status, notifier
+from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.serve import serve_site
 from corebound.records.decisions import DECISIONS_FILE
 from corebound.records.jsonl import RECORDS
+from corebound.workflow.options import Option, Records, Status
 from corebound.workflow.publish import DEFAULT_SITE
 from corebound.workflow.report import WrittenSite, write_site
 
@@ -21,38 +22,26 @@ from corebound.workflow.report import WrittenSite, write_site
 def report(
     *,
     records: Records = RECORDS,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the site to.")] = DEFAULT_SITE,
+    out: Annotated[Path, Option("Folder to write the site to.")] = DEFAULT_SITE,
     status: Status = DECISIONS_FILE,
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            help="Scenario, or imported project, benchmark or profile; a name or pattern;"
-            " repeatable.",
+        tuple[str, ...],
+        Option(
+            "Scenario, or imported project, benchmark or profile; a name or pattern; repeatable."
         ),
-    ] = None,
+    ] = (),
     compare: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--compare", metavar="A..B", help="Add a page for two runs or commits; repeatable."
-        ),
-    ] = None,
+        tuple[str, ...], Option("Add a page for two runs or commits; repeatable.", metavar="A..B")
+    ] = (),
     address: Annotated[
         str,
-        typer.Option(
-            "--address",
-            metavar="URL",
-            help="Where the site will be published; link previews then have an image.",
+        Option(
+            "Where the site will be published; link previews then have an image.", metavar="URL"
         ),
     ] = "",
-    open_: Annotated[bool, typer.Option("--open", help="Open the site in the browser.")] = False,
-    serve: Annotated[
-        bool,
-        typer.Option("--serve", help="Serve the site on this machine, and update it."),
-    ] = False,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0: any free port.")
-    ] = 8000,
+    open_: Annotated[bool, Option("Open the site in the browser.")] = False,
+    serve: Annotated[bool, Option("Serve the site on this machine, and update it.")] = False,
+    port: Annotated[int, Option("Port of --serve; 0: any free port.", min=0, max=65535)] = 8000,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -77,8 +66,8 @@ def report(
                 out,
                 records=records,
                 status=status,
-                only=only or (),
-                compare=compare or (),
+                only=only,
+                compare=compare,
                 address=address,
                 notify=notifier(console),
                 progress=progress,

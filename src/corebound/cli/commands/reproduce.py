@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
-from corebound.cli.options import Config, Json, Quiet, Records, Unlocked, Wait, wait_seconds
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.errors import REGRESSION
-from corebound.records.jsonl import RECORDS
-from corebound.workflow import projects
-from corebound.workflow.reproduce import (
-    ReproduceResult,
-    find_run,
-    reproduce_result,
-    select_cell,
-)
+from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
-def reproduce(
-    record: Annotated[
-        str, typer.Argument(metavar="RECORD[:CELL]", help="File of a run, or the start of its id.")
-    ],
-    *,
-    cell: Annotated[
-        str | None, typer.Option("--cell", help="Key or id of the cell, as reports show it.")
-    ] = None,
-    launches: Annotated[
-        int | None,
-        typer.Option(
-            "--launches", min=2, max=1000, help="Number of launches; default: as recorded."
-        ),
-    ] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Measure even if the host or environment differs.")
-    ] = False,
-    unlocked: Unlocked = False,
-    wait: Wait = None,
-    config: Config = projects.CONFIG,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+def reproduce(request: ReproduceRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
     """Reproduce a result, and report whether it holds.
 
     Exits with 1 if it does not hold.
@@ -56,18 +24,8 @@ def reproduce(
         corebound reproduce 1f0c2d3e
         corebound reproduce 1f0c:threads=1 --launches 20
     """
-    wait_s = wait_seconds(wait)
-    stored, named_cell = find_run(record, records)
     result = reproduce_result(
-        stored,
-        select_cell(stored, cell or named_cell),
-        records,
-        TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True)),
-        config=config,
-        launches=launches,
-        anyway=anyway,
-        unlocked=unlocked,
-        wait_s=wait_s,
+        request, TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
     )
     if as_json:
         print_json(result.document)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from msgspec.structs import replace
@@ -19,27 +17,7 @@ from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import NO_BASELINE, capital, compared_bounds, relative_speed
-from corebound.cli.options import (
-    Budget,
-    Committed,
-    Config,
-    Env,
-    Json,
-    Label,
-    MaybeFiles,
-    Only,
-    Profile,
-    ProjectPython,
-    Quiet,
-    Records,
-    Seed,
-    Unlocked,
-    Wait,
-    budget_seconds,
-    labels,
-    variables,
-    wait_seconds,
-)
+from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import (
@@ -50,51 +28,14 @@ from corebound.cli.output.plan_notes import (
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
-from corebound.records.jsonl import RECORDS
-from corebound.workflow import projects
 from corebound.workflow.execute import Reporter, RunResult
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today
-from corebound.workflow.prepare import PreparedRun, RunRequest
-from corebound.workflow.run import run_suite
+from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.run import SuiteRequest, run_suite
 
 
-def run(
-    files: MaybeFiles = None,
-    *,
-    profile: Profile = None,
-    only: Only = None,
-    env: Env = None,
-    budget: Budget = None,
-    seed: Seed = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the latest interrupted run.")
-    ] = False,
-    unlocked: Unlocked = False,
-    wait: Wait = None,
-    operators: Annotated[
-        bool,
-        typer.Option(
-            "--operators/--no-operators", help="Profile operators in scenarios that request it."
-        ),
-    ] = True,
-    launches: Annotated[
-        int | None,
-        typer.Option(
-            "--launches", min=1, max=1000, help="Launches of each cell, instead of the scenario's."
-        ),
-    ] = None,
-    favour_doubtful: Annotated[
-        bool, typer.Option("--favour-doubtful", help="Spend more time on inconclusive cells.")
-    ] = False,
-    config: Config = projects.CONFIG,
-    project_python: ProjectPython = None,
-    committed: Committed = False,
-    label: Label = None,
-    records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
     """Measure every cell of the scenarios.
 
     Cells run in random order, block by block. Each launch is recorded as it ends.
@@ -104,20 +45,7 @@ def run(
         corebound run hashing.yaml --profile quick --only threads=1
         corebound run --resume
     """
-    request = RunRequest(
-        files=tuple(files or ()),
-        profile=profile,
-        only=tuple(only or ()),
-        env=variables(env),
-        seed=seed,
-        config=config,
-        python=project_python,
-        committed=committed,
-        records=records,
-        labels=labels(label or ()),
-    )
-    budget_s, wait_s = budget_seconds(budget), wait_seconds(wait)
-    if not request.files and not resume:
+    if not request.files and not request.resume:
         raise InputError(
             what="no scenario named.",
             where="corebound run",
@@ -126,18 +54,7 @@ def run(
     reporter = TerminalReporter(
         Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
     )
-    result = run_suite(
-        request,
-        reporter,
-        budget_s=budget_s,
-        resume=resume,
-        operators=operators,
-        launches=launches,
-        favour_doubtful=favour_doubtful,
-        unlocked=unlocked,
-        wait_s=wait_s,
-        announce=lambda prepared: _announce(prepared, records, budget_s, reporter),
-    )
+    result = run_suite(request, reporter, lambda prepared: _announce(prepared, request, reporter))
     if as_json:
         print_json(result.document)
     else:
@@ -145,16 +62,16 @@ def run(
     raise typer.Exit(result.exit_code)
 
 
-def _announce(
-    prepared: PreparedRun, records: Path, budget_s: float | None, reporter: Reporter
-) -> PreparedRun:
+def _announce(prepared: PreparedRun, request: SuiteRequest, reporter: Reporter) -> PreparedRun:
     """Print what a new run takes and which variables it does not pass on; keep the forecasts."""
     for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
         reporter.notify(note)
     if prepared.done:
         return prepared
-    forecasts = forecast_tasks(prepared.tasks, prepared.run.host.id, records, budget_s)
-    for line in forecast_lines(forecasts, budget_s=budget_s):
+    forecasts = forecast_tasks(
+        prepared.tasks, prepared.run.host.id, request.records, request.budget_s
+    )
+    for line in forecast_lines(forecasts, budget_s=request.budget_s):
         reporter.notify(line)
     planned = [cell for task in prepared.tasks for cell in task.planned]
     dropped = variables_note(os.environ, planned)

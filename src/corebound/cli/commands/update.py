@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from corebound.cli.options import Config, Json, Quiet, notifier
+from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.text import one_line
 from corebound.workflow import projects
+from corebound.workflow.options import Config
 
 
 def update(

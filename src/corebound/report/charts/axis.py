@@ -12,6 +12,14 @@ from msgspec import Struct
 from corebound.records.history import EPOCH
 from corebound.units import significant
 
+# No time, size or rate is beyond these limits. Within them no sum or ratio overflows.
+LEAST, MOST = 1e-100, 1e100
+
+
+def limited(value: float) -> float:
+    """A value within the limits of what charts compute with."""
+    return min(max(value, LEAST), MOST)
+
 
 class Axis(Struct, frozen=True, kw_only=True):
     """A scale from `low` to `high`; both are above 0 if it is logarithmic."""
@@ -37,6 +45,10 @@ class Axis(Struct, frozen=True, kw_only=True):
         if value <= 0:
             return -math.inf
         return math.log(value / self.low) / math.log(self.high / self.low)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is on the axis."""
+        return 0 <= self.share(value) <= 1
 
     def clipped(self, value: float) -> float:
         """The position, limited to 0 to 1."""
@@ -72,7 +84,7 @@ def log_axis(low: float, high: float, *, most_ticks: int = 8) -> Axis:
     return Axis(low=low, high=high, scale="log", ticks=ticks[:: -(-len(ticks) // most_ticks) or 1])
 
 
-# Beyond this span a linear axis would squeeze everything below 1 into a corner.
+# Beyond this span an axis has the same room on both sides as factors.
 _LINEAR_SPAN = 3.0
 # Ratios this far from 1 are drawn as arrows at the edge, unless most rows have such ratios.
 _FAR_RATIO = 4.0
@@ -128,9 +140,9 @@ def ratio_axis(
         high = max(high, min(max(behind), high * room))
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.04
-        return log_axis(low / pad, high * pad)
+        return effects_between(low / pad, high * pad)
     pad = (high - low) * 0.06
-    return linear_axis(max(low - pad, 0.0), high + pad)
+    return effects_between(low - pad, high + pad)
 
 
 # Speed-ups and slow-downs at which an axis of effects has a tick, as many as fit.

@@ -8,7 +8,8 @@ from html import escape
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import img_attributes
+from corebound.report.charts.axis import limited
+from corebound.report.charts.svg import img_attributes, path, svg
 
 # The view box of the bars, and the part of it on either side of the middle.
 _BARS_WIDTH, _BARS_HEIGHT = 600, 100
@@ -16,8 +17,6 @@ _SIDE = 46.0
 _BAR_SHARE = 0.7
 # The view box of a change.
 _STEP_WIDTH, _STEP_HEIGHT = 300, 40
-# Beyond these limits sums overflow.
-_LEAST, _MOST = 1e-100, 1e100
 # Noise of a series that hardly changes fills only a part of the height.
 _LEAST_SPAN = math.log(1.06)
 
@@ -112,8 +111,8 @@ def step_svg(
         tone: The CSS class of its colour.
         says: The alternative text.
     """
-    logs = [math.nan if math.isnan(value) else _log(value) for value in values]
-    before, after = map(_log, levels)
+    logs = [math.nan if math.isnan(value) else math.log(limited(value)) for value in values]
+    before, after = (math.log(limited(level)) for level in levels)
     known = sorted(value for value in logs if not math.isnan(value))
     # Spikes leave the chart, so that the change fills it.
     spare = len(known) // 20
@@ -135,18 +134,16 @@ def step_svg(
         line += f"{pen}{index * pace:.0f} {y(value):g}"
         pen = "L"
     middle = f"{max(at - 0.5, 0) * pace:.0f}"
-    return (
-        f'<svg class="spark step {tone}" viewBox="0 0 {_STEP_WIDTH} {_STEP_HEIGHT}"'
-        f' preserveAspectRatio="none"{img_attributes(says)}>'
-        f'<path class="course" d="{line}"/>'
-        f'<path class="before" d="M0 {y(before):g}H{middle}"/>'
-        f'<path class="after" d="M{middle} {y(after):g}H{_STEP_WIDTH}"/>'
-        f'<path class="cut" d="M{middle} 0V{_STEP_HEIGHT}"/></svg>'
+    return svg(
+        _STEP_WIDTH,
+        _STEP_HEIGHT,
+        says,
+        path("course", line),
+        path("before", f"M0 {y(before):g}H{middle}"),
+        path("after", f"M{middle} {y(after):g}H{_STEP_WIDTH}"),
+        path("cut", f"M{middle} 0V{_STEP_HEIGHT}"),
+        kind=f"spark step {tone}",
     )
-
-
-def _log(value: float) -> float:
-    return math.log(min(max(value, _LEAST), _MOST))
 
 
 def presence_svg(present: Sequence[bool]) -> str:

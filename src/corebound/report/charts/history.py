@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import describe_series, img_attributes
-from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.axis import LEAST, MOST, Axis, limited, linear_axis, log_axis
+from corebound.report.charts.svg import describe_series, path, svg
 
 # The view box of a chart: half a unit is less than a pixel. Its paths are relative, because
 # distances from one point to the next have fewer digits than places.
@@ -29,8 +29,6 @@ _HEAD_DOWN, _HEAD_UP = "l-5-12m5 12 5-12", "l-5 12m5-12 5 12"
 _LEAST_MARGIN = 1e-6
 # A history that varies by more than this gets a logarithmic axis.
 _LINEAR_SPAN = 4.0
-# No time, size or rate is beyond these limits. Within them no sum or ratio overflows.
-_LEAST, _MOST = 1e-100, 1e100
 
 
 class Dot(Struct, frozen=True, kw_only=True):
@@ -102,17 +100,16 @@ def history_svg(chart: HistoryChart) -> str:
     bands = "".join(
         f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_HEIGHT}H{_x(mark.begin)}z" for mark in chart.marks
     )
-    parts = [
-        _path("wash", bands),
-        _path("grid", grid),
-        _path("node", "".join(f"M{_x(border)} 0V{_HEIGHT}" for border in chart.borders)),
-        _path("rule", "".join(f"M{_x(mark.x)} 0V{_HEIGHT}" for mark in chart.marks)),
-        _path("one", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at in chart.compared)),
+    return svg(
+        _WIDTH,
+        _HEIGHT,
+        chart.alt_text,
+        path("wash", bands),
+        path("grid", grid),
+        path("node", "".join(f"M{_x(border)} 0V{_HEIGHT}" for border in chart.borders)),
+        path("rule", "".join(f"M{_x(mark.x)} 0V{_HEIGHT}" for mark in chart.marks)),
+        path("one", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at in chart.compared)),
         *(_track(track, chart.axis) for track in chart.tracks),
-    ]
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{img_attributes(chart.alt_text)}>{''.join(parts)}</svg>"
     )
 
 
@@ -147,12 +144,12 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
     ]
     return "".join(
         (
-            _path(f"whisker {track.mode}", "".join(whiskers)),
-            _path(f"open {track.mode}", heads),
-            _path(f"thin {track.mode}", _lines(steps, [len(run) for run in track.runs])),
-            _path(f"run {track.mode}", "".join(f"m{step}h0" for step in steps)),
-            _path(f"level {track.mode} dash-{track.dash}", levels),
-            _path("lost", "".join(f"M{_x(x)} {_HEIGHT}v-12" for x in track.missing)),
+            path(f"whisker {track.mode}", "".join(whiskers)),
+            path(f"open {track.mode}", heads),
+            path(f"thin {track.mode}", _lines(steps, [len(run) for run in track.runs])),
+            path(f"run {track.mode}", "".join(f"m{step}h0" for step in steps)),
+            path(f"level {track.mode} dash-{track.dash}", levels),
+            path("lost", "".join(f"M{_x(x)} {_HEIGHT}v-12" for x in track.missing)),
         )
     )
 
@@ -181,10 +178,6 @@ def exceeds_axis(tracks: Iterable[SeriesTrack], axis: Axis) -> bool:
     )
 
 
-def _path(kind: str, drawn: str) -> str:
-    return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
-
-
 def sparkline_svg(values: Sequence[float], mode: str) -> str:
     """Draw a sparkline of a series with its last point, small enough for a table row.
 
@@ -196,7 +189,7 @@ def sparkline_svg(values: Sequence[float], mode: str) -> str:
     finite_values = [value for value in columns if value is not None]
     if not finite_values:
         return ""
-    low, high = math.log(_limited(min(finite_values))), math.log(_limited(max(finite_values)))
+    low, high = math.log(limited(min(finite_values))), math.log(limited(max(finite_values)))
     spare = math.log(_SPARK_LEAST_SPAN) - (high - low)
     if spare > 0:
         low, high = low - spare / 2, high + spare / 2
@@ -204,24 +197,26 @@ def sparkline_svg(values: Sequence[float], mode: str) -> str:
     pace = (_SPARK_WIDTH - 2) / max(len(columns) - 1, 1)
     # All coordinates are relative to the point before. After an `m`, a pair is a line and needs no
     # letter.
-    path: list[str] = []
+    line: list[str] = []
     at, step = (0, 0), "m"
     for index, value in enumerate(columns):
         if value is None:
             # A line of a single point is not drawn.
-            if step != "m" and path[-1].startswith("m"):
-                path.append(" 2 0")
+            if step != "m" and line[-1].startswith("m"):
+                line.append(" 2 0")
                 at = at[0] + 2, at[1]
             step = "m"
             continue
-        share = (math.log(_limited(value)) - low) / (high - low)
+        share = (math.log(limited(value)) - low) / (high - low)
         to = 1 + round(index * pace), 2 + round((1 - share) * room)
-        path.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
+        line.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
         at, step = to, " "
-    return (
-        f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
-        f' preserveAspectRatio="none"{img_attributes(describe_series(values))}>'
-        f'<path class="ln {mode}" d="{"".join(path)}{_SPARK_END}"/></svg>'
+    return svg(
+        _SPARK_WIDTH,
+        _SPARK_HEIGHT,
+        describe_series(values),
+        path(f"ln {mode}", f"{''.join(line)}{_SPARK_END}"),
+        kind="spark",
     )
 
 
@@ -246,7 +241,7 @@ def value_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] 
             as long as the values keep half of its length, because the values matter most.
     """
     known = [*values]
-    low, high = _limited(min(known)), _limited(max(known))
+    low, high = limited(min(known)), limited(max(known))
     # Equal values need an axis of some length, however small the margin is.
     least = 1 + 2 * max(margin, _LEAST_MARGIN)
     low, high = min(low, high / least), max(high, low * least)
@@ -256,7 +251,7 @@ def value_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] 
         pad = (high / low) ** 0.06
         low, high = low / pad, high * pad
         room = math.sqrt(high / low)
-        limits = max(low / room, min(low, _LEAST)), min(high * room, max(high, _MOST))
+        limits = max(low / room, min(low, LEAST)), min(high * room, max(high, MOST))
         least, most = _extended((low, high), reached, limits)
         return log_axis(least, most, most_ticks=5)
     pad = (high - low) * 0.08
@@ -273,10 +268,6 @@ def _extended(
     return max(min(low, within[0]), limits[0]), min(max(high, within[1]), limits[1])
 
 
-def _limited(value: float) -> float:
-    return min(max(value, _LEAST), _MOST)
-
-
 def _x(share: float) -> int:
     return round(min(max(share, 0.0), 1.0) * _WIDTH)
 
@@ -288,12 +279,12 @@ def _xs(shares: Sequence[float]) -> list[int]:
 
 
 def _y(axis: Axis, value: float) -> int:
-    return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _HEIGHT)
+    return round((1 - axis.clipped(min(max(value, -MOST), MOST))) * _HEIGHT)
 
 
 def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
     """`_y` of many values at once."""
-    limited = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
+    limited = np.clip(np.asarray(values, dtype=np.float64), -MOST, MOST)
     if axis.scale == "linear":
         shares = (limited - axis.low) / (axis.high - axis.low)
     else:

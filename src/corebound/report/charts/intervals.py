@@ -9,16 +9,16 @@ from msgspec import Struct
 from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
-from corebound.report.charts.alt_text import describe_interval, img_attributes
 from corebound.report.charts.axis import (
     Axis,
     effect_scale,
     effect_tick,
-    effects_between,
     ratio_axis,
 )
+from corebound.report.charts.svg import describe_interval, path, svg
 from corebound.report.elements import Tick
 from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
 
 # Explains the number below an inconclusive verdict.
 LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
@@ -32,7 +32,7 @@ NARROW_COLUMN = 0.5
 _MOST_DOTS = 100
 
 _WIDTH = 1000
-_HEIGHT = 40
+_HEIGHT, _SPARK_HEIGHT = 40, 20
 # The estimate is drawn above and the dots below, in five repeating rows so that neighbours do not
 # hide each other.
 _ESTIMATE_Y = 15
@@ -45,18 +45,17 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
     Attributes:
         tone: The tone of its verdict, which is the CSS class of its colour.
         estimate: The ratio, or None if there is none to draw.
-        low, high: Ends of its interval, or None if there is no interval.
+        interval: None if there is none.
         dots: The ratios behind the estimate, one per block.
-        margin: Half-width of the grey band around 1.
+        margin: Half-width of the grey band around 1, where one is drawn.
         is_inconclusive: Whether the comparison is inconclusive; its dot is then hollow.
     """
 
     tone: str
     estimate: float | None
-    low: float | None
-    high: float | None
-    dots: tuple[float, ...]
-    margin: float
+    interval: Interval | None
+    dots: tuple[float, ...] = ()
+    margin: float = 0.0
     is_inconclusive: bool = False
 
 
@@ -70,14 +69,12 @@ def comparison_plot(
         margin: The share on either side of 1 that counts as equal.
         verdict: The verdict shown beside it; None: that of the comparison itself.
     """
-    interval = comparison.interval if comparison else None
     if verdict is None and comparison is not None:
         verdict = verdict_word(comparison.verdict)
     return IntervalPlot(
         tone=verdict.tone if verdict else "plain",
         estimate=comparison.speedup_ratio if comparison else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        interval=comparison.interval if comparison else None,
         dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
         margin=margin,
         is_inconclusive=comparison is not None and comparison.verdict == "inconclusive",
@@ -94,47 +91,48 @@ def comparison_axis(
         margin: The share on either side of 1 that must be on the axis.
         with_pairs: Whether the pairs behind them are drawn too.
     """
-    ratios = ratio_axis(
+    return ratio_axis(
         [comparison.speedup_ratio for comparison in comparisons],
-        [
-            (comparison.interval.low, comparison.interval.high)
-            for comparison in comparisons
-            if comparison.interval
-        ],
+        _intervals(comparisons),
         margin=margin,
         dots=[[ratio for _, ratio in comparison.per_block] for comparison in comparisons]
         if with_pairs
         else (),
     )
-    return effects_between(ratios.low, ratios.high)
+
+
+def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
+    """One axis for the largest effects of several scenarios; `margin` as in `comparison_axis`."""
+    ratios = [comparison.speedup_ratio for comparison in comparisons]
+    return effect_scale(ratios, _intervals(comparisons), margin=margin)
+
+
+def _intervals(comparisons: Sequence[Comparison]) -> list[tuple[float, float]]:
+    intervals = [comparison.interval for comparison in comparisons]
+    return [(interval.low, interval.high) for interval in intervals if interval]
 
 
 def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
     """Draw one row; values beyond the axis end in an arrow at its edge."""
-    parts = [_ground(axis, plot.margin), _dots(plot, axis)]
-    if plot.low is not None and plot.high is not None:
-        parts.append(_interval(plot.low, plot.high, axis, plot.tone))
-    if plot.estimate is not None:
-        parts.append(_estimate(plot.estimate, axis, plot.tone, is_hollow=plot.is_inconclusive))
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{img_attributes(describe_interval(plot.low, plot.high, plot.dots))}>"
-        f"{''.join(parts)}</svg>"
+    return svg(
+        _WIDTH,
+        _HEIGHT,
+        describe_interval(plot.interval, plot.dots),
+        _ground(axis, plot.margin),
+        _dots(plot, axis),
+        _estimate(plot, axis),
     )
 
 
 def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
     """Draw only the interval against 1, small enough for a table row."""
-    parts = [f'<path class="one" d="M{_x(axis, 1)} 0V20"/>']
-    if plot.low is not None and plot.high is not None:
-        parts.append(_interval(plot.low, plot.high, axis, plot.tone, y=10))
-    if plot.estimate is not None:
-        parts.append(
-            _estimate(plot.estimate, axis, plot.tone, y=10, is_hollow=plot.is_inconclusive)
-        )
-    return (
-        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f"{img_attributes(describe_interval(plot.low, plot.high))}>{''.join(parts)}</svg>"
+    return svg(
+        _WIDTH,
+        _SPARK_HEIGHT,
+        describe_interval(plot.interval),
+        path("one", f"M{_x(axis, 1)} 0V{_SPARK_HEIGHT}"),
+        _estimate(plot, axis, y=10),
+        kind="spark",
     )
 
 
@@ -153,19 +151,6 @@ def table_ticks(axis: Axis | None) -> tuple[Tick, ...]:
 def change_svg(change: Change, axis: Axis) -> str:
     """Draw a comparison of a table: its interval against 1."""
     return spark_svg(comparison_plot(change.comparison, margin=change.margin), axis)
-
-
-def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
-    """One axis for the largest effects of several scenarios; `margin` as in `comparison_axis`."""
-    return effect_scale(
-        [comparison.speedup_ratio for comparison in comparisons],
-        [
-            (comparison.interval.low, comparison.interval.high)
-            for comparison in comparisons
-            if comparison.interval
-        ],
-        margin=margin,
-    )
 
 
 def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) -> tuple[Tick, ...]:
@@ -206,24 +191,19 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
         others: The other comparisons, drawn under it in the colour of their verdicts.
         axis: From `effect_axis`; what is beyond it ends in an arrow.
     """
-    tone = _tone(shown)
-    ticks = {
-        tone_: "".join(
-            f"M{_x(axis, other.speedup_ratio)} 5V15" for other in others if _tone(other) == tone_
-        )
-        for tone_ in ("good", "bad", "plain")
-    }
-    parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
-    parts += [f'<path class="tick {tone_}" d="{path}"/>' for tone_, path in ticks.items() if path]
-    interval = shown.interval
-    if interval is not None:
-        parts.append(_interval(interval.low, interval.high, axis, tone, y=10))
-    is_hollow = shown.verdict == "inconclusive"
-    parts.append(_estimate(shown.speedup_ratio, axis, tone, y=10, is_hollow=is_hollow))
-    ends = (interval.low, interval.high) if interval else (None, None)
-    return (
-        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f"{img_attributes(describe_interval(*ends))}>{''.join(parts)}</svg>"
+    places: dict[str, str] = {"good": "", "bad": "", "plain": ""}
+    for other in others:
+        place = f"M{_x(axis, other.speedup_ratio)} 5V15"
+        places[verdict_word(other.verdict).tone] += place
+    plot = comparison_plot(shown, margin=0.0)
+    return svg(
+        _WIDTH,
+        _SPARK_HEIGHT,
+        describe_interval(plot.interval),
+        path("one", f"M{_x(axis, 1)} -2V22"),
+        *(path(f"tick {tone}", drawn) for tone, drawn in places.items()),
+        _estimate(plot, axis, y=10),
+        kind="spark",
     )
 
 
@@ -253,23 +233,27 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
         axis: From `class_axis`; hosts beyond it are drawn at its edge.
         says: The alternative text.
     """
-    tone = {"faster": "good", "slower": "bad"}.get(result.verdict or "", "plain")
     dots, rings = (
         "".join(f"M{_x(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
         for outliers in (False, True)
     )
-    parts = [f'<path class="one" d="M{_x(axis, 1)} -2V22"/>']
-    if result.interval is not None:
-        parts.append(_interval(result.interval.low, result.interval.high, axis, tone, y=8))
-    is_hollow = result.verdict in {None, "inconclusive"}
-    parts.append(_estimate(result.value or 1.0, axis, tone, y=8, is_hollow=is_hollow))
-    if dots:
-        parts.append(f'<path class="run {tone}" d="{dots}"/>')
-    if rings:
-        parts.append(f'<path class="ring" d="{rings}"/><path class="hole" d="{rings}"/>')
-    return (
-        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f"{img_attributes(says)}>{''.join(parts)}</svg>"
+    verdict = result.verdict or "inconclusive"
+    plot = IntervalPlot(
+        tone=verdict_word(verdict).tone,
+        estimate=result.value,
+        interval=result.interval,
+        is_inconclusive=verdict == "inconclusive",
+    )
+    return svg(
+        _WIDTH,
+        _SPARK_HEIGHT,
+        says,
+        path("one", f"M{_x(axis, 1)} -2V22"),
+        _estimate(plot, axis, y=8),
+        path(f"run {plot.tone}", dots),
+        path("ring", rings),
+        path("hole", rings),
+        kind="spark",
     )
 
 
@@ -286,31 +270,43 @@ def _host_values(result: ClassResult, *, outliers: bool = False) -> tuple[float,
     return tuple(values[round(at * last / (_MOST_DOTS - 1))] for at in range(_MOST_DOTS))
 
 
-def _tone(comparison: Comparison) -> str:
-    return {"faster": "good", "slower": "bad"}.get(comparison.verdict, "plain")
-
-
 def _ground(axis: Axis, margin: float) -> str:
     left, right = _x(axis, 1 - margin), _x(axis, 1 + margin)
     grid = "".join(f"M{_x(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
     return (
-        f'<path class="noise" d="M{left} 0H{right}V{_HEIGHT}H{left}z"/>'
-        f'<path class="grid" d="{grid}"/>'
-        f'<path class="one" d="M{_x(axis, 1)} 0V{_HEIGHT}"/>'
+        path("noise", f"M{left} 0H{right}V{_HEIGHT}H{left}z")
+        + path("grid", grid)
+        + path("one", f"M{_x(axis, 1)} 0V{_HEIGHT}")
     )
 
 
 def _dots(plot: IntervalPlot, axis: Axis) -> str:
-    inside = sorted(dot for dot in plot.dots if 0 <= axis.share(dot) <= 1)
-    if not inside:
-        return ""
-    path = "".join(
+    inside = sorted(dot for dot in plot.dots if axis.holds(dot))
+    places = (
         f"M{_x(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
     )
-    return f'<path class="run {plot.tone}" d="{path}"/>'
+    return path(f"run {plot.tone}", "".join(places))
 
 
-def _interval(low: float, high: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y) -> str:
+def _estimate(plot: IntervalPlot, axis: Axis, *, y: int = _ESTIMATE_Y) -> str:
+    """The interval, as far as it is on the axis, and the dot or the arrow of the estimate."""
+    drawn = ""
+    if plot.interval is not None:
+        drawn = _interval(plot.interval.low, plot.interval.high, axis, plot.tone, y)
+    if plot.estimate is None:
+        return drawn
+    share = axis.share(plot.estimate)
+    if share < 0:
+        return drawn + path(f"ci {plot.tone}", f"M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}")
+    if share > 1:
+        edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
+        return drawn + path(f"ci {plot.tone}", edge)
+    place = f"M{_x(axis, plot.estimate)} {y}h0"
+    hole = path("hole", place) if plot.is_inconclusive else ""
+    return drawn + path(f"est {plot.tone}", place) + hole
+
+
+def _interval(low: float, high: float, axis: Axis, tone: str, y: int) -> str:
     if axis.share(high) < 0 or axis.share(low) > 1:
         return ""
     ends = ""
@@ -318,21 +314,7 @@ def _interval(low: float, high: float, axis: Axis, tone: str, *, y: int = _ESTIM
         ends += f"M8 {y - 5}L0 {y}L8 {y + 5}"
     if axis.share(high) > 1:
         ends += f"M{_WIDTH - 8} {y - 5}L{_WIDTH} {y}L{_WIDTH - 8} {y + 5}"
-    return f'<path class="ci {tone}" d="M{_x(axis, low)} {y}H{_x(axis, high)}{ends}"/>'
-
-
-def _estimate(
-    estimate: float, axis: Axis, tone: str, *, y: int = _ESTIMATE_Y, is_hollow: bool = False
-) -> str:
-    share = axis.share(estimate)
-    if share < 0:
-        return f'<path class="ci {tone}" d="M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}"/>'
-    if share > 1:
-        edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
-        return f'<path class="ci {tone}" d="{edge}"/>'
-    place = f'd="M{_x(axis, estimate)} {y}h0"/>'
-    hole = f'<path class="hole" {place}' if is_hollow else ""
-    return f'<path class="est {tone}" {place}{hole}'
+    return path(f"ci {tone}", f"M{_x(axis, low)} {y}H{_x(axis, high)}{ends}")
 
 
 def _x(axis: Axis, value: float) -> str:

@@ -1,108 +1,78 @@
-"""Line charts: latency percentiles, scaling over threads, traces, throughput against latency."""
+"""Line charts: curves over two axes, and the trace of every iteration of a launch."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import img_attributes
+from corebound.analysis.wording import Label
 from corebound.report.charts.axis import SIZE, Axis, horizontal_grid, vertical_grid, x_of, y_of
+from corebound.report.charts.svg import path, svg
+from corebound.report.elements import Tick
 
-# The first share of a curve, and the smallest remaining share that it shows.
-FIRST, LEAST_LEFT = 0.5, 0.0001
+
+class CurvePoint(Struct, frozen=True, kw_only=True):
+    """A point in the units of its axes, with its intervals' ends."""
+
+    x: float
+    y: float
+    x_ends: tuple[float, float] | None = None
+    y_ends: tuple[float, float] | None = None
 
 
-class PercentileCurve(Struct, frozen=True, kw_only=True):
-    """The latencies of one configuration.
+class Curve(Struct, frozen=True, kw_only=True):
+    """One configuration; a single point is a dot without a line.
 
     Attributes:
-        mode: CSS class of the colour.
-        dash: The line style, counted from 0; it distinguishes configurations of one mode.
-        points: (share of the requests, latency in the unit of the axis), rising.
+        label: Its name, in its colour.
+        dash: The line style, counted from 0, so that colour is not the only difference.
+        has_dots: Whether its points are marked.
     """
 
-    mode: str
+    label: Label
     dash: int
-    points: tuple[tuple[float, float], ...]
+    points: tuple[CurvePoint, ...]
+    has_dots: bool = True
 
 
-def percentile_position(share: float) -> float:
-    """The horizontal position of a share of the requests: 0 at p50, 1 at p99.99.
+class CurveChart(Struct, frozen=True, kw_only=True):
+    """The content of a chart of curves.
 
-    Each reduction of the remaining requests by a factor of ten takes the same width.
-
-    >>> [round(percentile_position(share), 3) for share in (0.5, 0.95, 0.9999)]
-    [0.0, 0.27, 1.0]
-    """
-    left = max(1 - share, LEAST_LEFT)
-    return math.log((1 - FIRST) / left) / math.log((1 - FIRST) / LEAST_LEFT)
-
-
-def percentiles_svg(
-    curves: Sequence[PercentileCurve], axis: Axis, shares: Sequence[float], says: str
-) -> str:
-    """Draw curves over one vertical axis, with a grid line at each of `shares`."""
-    columns = "".join(f"M{percentile_position(share) * SIZE:.1f} 0V{SIZE}" for share in shares)
-    lines = "".join(
-        f'<path class="ln {curve.mode} dash-{curve.dash}" d="M{_percentile_path(curve, axis)}"/>'
-        for curve in curves
-        if len(curve.points) > 1
-    )
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{img_attributes(says)}>'
-        f'<path class="grid" d="{horizontal_grid(axis)}{columns}"/>{lines}</svg>'
-    )
-
-
-def _percentile_path(curve: PercentileCurve, axis: Axis) -> str:
-    return "L".join(
-        f"{percentile_position(share) * SIZE:.1f} {y_of(axis, latency)}"
-        for share, latency in curve.points
-    )
-
-
-class ScalingPoint(Struct, frozen=True, kw_only=True):
-    """A point of a curve.
-
-    It has `threads`, the speed relative to the curve's first point, and its interval's ends.
+    Attributes:
+        across, up: Its axes; values beyond them are drawn at their ends.
+        levels, along: The labels of the vertical and of the horizontal axis.
+        alt_text: Alternative text.
+        unit: Of the vertical axis; empty without one.
+        has_ideal: Whether to draw the line on which `y` grows in proportion to `x`, from 1 at the
+            start of the horizontal axis.
     """
 
-    threads: float
-    speed: float
-    low: float | None
-    high: float | None
+    curves: tuple[Curve, ...]
+    across: Axis
+    up: Axis
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    alt_text: str
+    unit: str = ""
+    has_ideal: bool = False
 
 
-class ScalingCurve(Struct, frozen=True, kw_only=True):
-    """One configuration; `dash` is its line style, so that colour is not the only difference."""
-
-    mode: str
-    dash: int
-    points: tuple[ScalingPoint, ...]
-
-
-def scaling_svg(curves: Sequence[ScalingCurve], across: Axis, up: Axis, says: str) -> str:
-    """Draw curves with the ideal, on which the speed grows in proportion to the threads.
-
-    Args:
-        curves: Each begins at a speed of 1.
-        across: The axis of threads; begins at the fewest.
-        up: The axis of speed.
-        says: Alternative text.
-    """
-    ideal = _ideal_speedup(across, up)
-    drawn = "".join(_scaling_curve(curve, across, up) for curve in curves)
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{img_attributes(says)}>'
-        f'<path class="grid" d="{horizontal_grid(up)}{vertical_grid(across)}"/>'
-        f'<path class="rule" d="{ideal}"/>{drawn}</svg>'
+def curves_svg(chart: CurveChart) -> str:
+    """Draw curves over a grid with a line at each tick."""
+    across, up = chart.across, chart.up
+    return svg(
+        SIZE,
+        SIZE,
+        chart.alt_text,
+        path("grid", horizontal_grid(up) + vertical_grid(across)),
+        path("rule", _ideal(across, up)) if chart.has_ideal else "",
+        *(_curve(curve, across, up) for curve in chart.curves),
     )
 
 
-def _ideal_speedup(across: Axis, up: Axis) -> str:
-    """The line from the fewest threads at 1 to the chart's edge, whatever the axes' scales."""
+def _ideal(across: Axis, up: Axis) -> str:
+    """The line from the start at 1 to the chart's edge, whatever the axes' scales."""
     fewest = across.low
     most = min(across.high, fewest * up.high)
     steps = 40
@@ -110,20 +80,28 @@ def _ideal_speedup(across: Axis, up: Axis) -> str:
     return "M" + "L".join(f"{x_of(across, at)} {y_of(up, at / fewest)}" for at in places)
 
 
-def _scaling_curve(curve: ScalingCurve, across: Axis, up: Axis) -> str:
-    at = [(x_of(across, point.threads), point) for point in curve.points]
-    line = "L".join(f"{x} {y_of(up, point.speed)}" for x, point in at)
-    dots = "".join(f"M{x} {y_of(up, point.speed)}h0" for x, point in at)
-    whiskers = "".join(
-        f"M{x} {y_of(up, point.low)}V{y_of(up, point.high)}"
-        for x, point in at
-        if point.low is not None and point.high is not None
-    )
-    bounds = f'<path class="whisker {curve.mode}" d="{whiskers}"/>' if whiskers else ""
+def _curve(curve: Curve, across: Axis, up: Axis) -> str:
+    mode = curve.label.mode
+    places = [(x_of(across, point.x), y_of(up, point.y), point) for point in curve.points]
+    bars = "".join(_error_bars(x, y, point, across, up) for x, y, point in places)
+    line = "L".join(f"{x} {y}" for x, y, _ in places)
+    dots = "".join(f"M{x} {y}h0" for x, y, _ in places)
     return (
-        f'{bounds}<path class="ln {curve.mode} dash-{curve.dash}" d="M{line}"/>'
-        f'<path class="spot {curve.mode}" d="{dots}"/>'
+        path(f"whisker {mode}", bars)
+        + (path(f"ln {mode} dash-{curve.dash}", f"M{line}") if len(places) > 1 else "")
+        + (path(f"spot {mode}", dots) if curve.has_dots else "")
     )
+
+
+def _error_bars(x: str, y: str, point: CurvePoint, across: Axis, up: Axis) -> str:
+    drawn = ""
+    if point.x_ends:
+        low, high = point.x_ends
+        drawn += f"M{x_of(across, low)} {y}H{x_of(across, high)}"
+    if point.y_ends:
+        low, high = point.y_ends
+        drawn += f"M{x} {y_of(up, low)}V{y_of(up, high)}"
+    return drawn
 
 
 # More points than this are finer than a screen shows. The extremes of each column keep every peak.
@@ -155,13 +133,14 @@ def trace_svg(trace: Trace) -> str:
     line = "".join(f"M{'L'.join(piece)}" for piece in _visible_parts(points, last, trace.axis))
     # The cut lies between the last discarded iteration and the first used one.
     edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
-    wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
-    rule = f'<path class="rule" d="M{edge:.1f} 0V{SIZE}"/>' if 0 < edge < SIZE else ""
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(trace.alt_text)}>"
-        f'{wash}<path class="grid" d="{horizontal_grid(trace.axis)}"/>{rule}'
-        f'<path class="ln {trace.mode}" d="{line}"/></svg>'
+    return svg(
+        SIZE,
+        SIZE,
+        trace.alt_text,
+        path("wash", f"M0 0H{edge:.1f}V{SIZE}H0z") if edge else "",
+        path("grid", horizontal_grid(trace.axis)),
+        path("rule", f"M{edge:.1f} 0V{SIZE}") if 0 < edge < SIZE else "",
+        path(f"ln {trace.mode}", line),
     )
 
 
@@ -213,59 +192,3 @@ def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], 
         greatest = begin + stretch.index(max(stretch))
         kept.extend((index, values[index]) for index in sorted({least, greatest}))
     return tuple(kept)
-
-
-class LoadPoint(Struct, frozen=True, kw_only=True):
-    """One load: throughput and latency in the units of their axes, with their intervals' ends."""
-
-    per_s: float
-    latency: float
-    per_s_ends: tuple[float, float] | None
-    latency_ends: tuple[float, float] | None
-
-
-class TradeoffCurve(Struct, frozen=True, kw_only=True):
-    """One configuration under its loads, by throughput; a single load is a dot without a line."""
-
-    mode: str
-    dash: int
-    spots: tuple[LoadPoint, ...]
-
-
-def tradeoff_svg(curves: Sequence[TradeoffCurve], across: Axis, up: Axis, says: str) -> str:
-    """Draw configurations, with throughput growing to the right and latency upwards.
-
-    Args:
-        curves: The curves; values beyond an axis are drawn at its end.
-        across: The axis of throughput.
-        up: The axis of latency.
-        says: Alternative text.
-    """
-    drawn = "".join(_tradeoff_curve(curve, across, up) for curve in curves)
-    return (
-        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{img_attributes(says)}>'
-        f'<path class="grid" d="{horizontal_grid(up)}{vertical_grid(across)}"/>{drawn}</svg>'
-    )
-
-
-def _tradeoff_curve(curve: TradeoffCurve, across: Axis, up: Axis) -> str:
-    places = [(x_of(across, spot.per_s), y_of(up, spot.latency), spot) for spot in curve.spots]
-    crosses = "".join(_error_bars(x, y, spot, across, up) for x, y, spot in places)
-    bounds = f'<path class="whisker {curve.mode}" d="{crosses}"/>' if crosses else ""
-    line = "L".join(f"{x} {y}" for x, y, _ in places)
-    joined = (
-        f'<path class="ln {curve.mode} dash-{curve.dash}" d="M{line}"/>' if len(places) > 1 else ""
-    )
-    dots = "".join(f"M{x} {y}h0" for x, y, _ in places)
-    return f'{bounds}{joined}<path class="spot {curve.mode}" d="{dots}"/>'
-
-
-def _error_bars(x: str, y: str, spot: LoadPoint, across: Axis, up: Axis) -> str:
-    drawn = ""
-    if spot.per_s_ends:
-        low, high = spot.per_s_ends
-        drawn += f"M{x_of(across, low)} {y}H{x_of(across, high)}"
-    if spot.latency_ends:
-        low, high = spot.latency_ends
-        drawn += f"M{x} {y_of(up, low)}V{y_of(up, high)}"
-    return drawn

@@ -8,35 +8,32 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import describe_spread, img_attributes
 from corebound.report.charts.axis import Axis
+from corebound.report.charts.svg import describe_spread, path, svg
 
 _WIDTH, _HEIGHT = 1000, 24
 # Three alternating heights, so that neighbours do not hide each other.
 _YS = (7, 12, 17)
 
 
-def dots_svg(
-    values: Sequence[float], middle: float, axis: Axis, mode: str, slow: Sequence[bool] = ()
-) -> str:
+def dots_svg(values: Sequence[float], axis: Axis, slow: Sequence[bool] = ()) -> str:
     """Draw one row.
 
     Args:
-        values: One value per launch, in the order they ran.
-        middle: Their summary value.
+        values: One value per launch relative to their summary value, in the order they ran.
         axis: Horizontal; values beyond it are drawn at its edge.
-        mode: CSS class of the colour.
         slow: For each value, whether its launch is of the slow mode, which is drawn as a ring;
             empty if launches have one mode.
     """
     dots = [f"M{_x(axis, value)} {_YS[index % len(_YS)]}h0" for index, value in enumerate(values)]
-    holes = "".join(dot for dot, is_slow in zip(dots, slow, strict=False) if is_slow)
-    hole_path = f'<path class="hole" d="{holes}"/>' if holes else ""
-    return (
-        f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{img_attributes(describe_spread(values, middle, slow=sum(slow)))}>"
-        f'<path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
-        f'<path class="spot {mode}" d="{"".join(dots)}"/>{hole_path}</svg>'
+    return svg(
+        _WIDTH,
+        _HEIGHT,
+        describe_spread(values, slow=sum(slow)),
+        path("level plain", f"M{_x(axis, 1.0)} 0V{_HEIGHT}"),
+        path("spot plain", "".join(dots)),
+        path("hole", "".join(dot for dot, is_slow in zip(dots, slow, strict=False) if is_slow)),
+        kind="spark",
     )
 
 
@@ -110,17 +107,21 @@ def threads_svg(strip: ThreadStrip) -> str:
             bottoms = tops
             tops = [y - share * height for y, share in zip(bottoms, heights, strict=True)]
             paths[colour] += _blocks(bottoms, tops)
-    drawn = "".join(
+    drawn = (
         f'<path class="h{colour}" aria-hidden="true" d="{"".join(blocks)}">'
         f"<title>{escape(names[colour])}</title></path>"
         for colour, blocks in paths.items()
         if blocks
     )
-    return (
-        f'<svg viewBox="0 0 {columns} {_SIZE}" preserveAspectRatio="none"'
-        f"{img_attributes(strip.alt_text)}>{drawn}"
-        f"{_rules('core', strip.cores, height, columns)}"
-        f"{_rules('node', strip.nodes, height, columns)}</svg>"
+    return svg(
+        columns,
+        _SIZE,
+        strip.alt_text,
+        *drawn,
+        *(
+            path(kind, "".join(f"M0 {row * height:.1f}H{columns}" for row in rows))
+            for kind, rows in (("core", strip.cores), ("node", strip.nodes))
+        ),
     )
 
 
@@ -183,10 +184,3 @@ def _blocks(bottoms: Sequence[float], tops: Sequence[float]) -> Iterable[str]:
         if bottom > top:
             yield f"M{at} {top:g}h{width}V{bottom:g}H{at}z"
         at += width
-
-
-def _rules(kind: str, rows: Sequence[int], height: float, columns: int) -> str:
-    if not rows:
-        return ""
-    path = "".join(f"M0 {row * height:.1f}H{columns}" for row in rows)
-    return f'<path class="{kind}" d="{path}"/>'

@@ -8,136 +8,76 @@ kind there are, which are used, and which are unavailable.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from html import escape
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from msgspec import Struct
-
+from corebound.analysis.wording import count
 from corebound.machine.topology import Cpu, CpuId, Topology, cpu_list
-from corebound.report.charts.alt_text import img_attributes
+from corebound.report.charts.svg import img_attributes
 from corebound.units import size
 
-# The name of each kind, singular and plural; a group has none.
-_KINDS = (
-    ("package", "socket", "sockets"),
-    ("node", "node", "nodes"),
-    ("cache", "last-level cache", "last-level caches"),
-    ("core", "core", "cores"),
-    ("cpu", "CPU", "CPUs"),
-)
-
-
-class Box(Struct, frozen=True, kw_only=True):
-    """A part of a machine.
-
-    Attributes:
-        kind: Its kind; the parts of a core are its CPUs.
-        name: Its label.
-        off: Why it cannot be used, such as `not allowed`; empty if it can.
-        parts: The boxes in it.
-        taken: Whether a configuration's threads may run there.
-    """
-
-    kind: Literal["package", "node", "cache", "core", "cpu", "group"]
-    name: str
-    off: str
-    parts: tuple[Box, ...]
-    taken: bool = False
-
-
-def topology_html(boxes: tuple[Box, ...]) -> str:
-    """Draw the outermost boxes and their contents."""
-    drawn = "".join(_box(box) for box in boxes)
-    return (
-        f"<div{img_attributes(describe_topology(boxes))}>"
-        f'<ul class="machine" aria-hidden="true">{drawn}</ul></div>'
-    )
-
-
-def describe_topology(boxes: tuple[Box, ...]) -> str:
-    """A machine and the used part of it: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
-    nested = [part for box in boxes for part in _nested(box)]
-    kinds: Counter[str] = Counter(part.kind for part in nested)
-    held = ", ".join(
-        f"{kinds[kind]:,} {name if kinds[kind] == 1 else many}"
-        for kind, name, many in _KINDS
-        if kinds[kind]
-    )
-    cpus: dict[str, list[int]] = {}
-    for part in nested:
-        if part.kind == "cpu":
-            for state in filter(None, (part.off, "used" if part.taken else "")):
-                cpus.setdefault(state, []).append(int(part.name))
-    return "; ".join([held, *(f"{state}: CPUs {cpu_list(own)}" for state, own in cpus.items())])
-
-
-def _nested(box: Box) -> Iterator[Box]:
-    yield box
-    for part in box.parts:
-        yield from _nested(part)
-
-
-def _box(box: Box) -> str:
-    kind = f"{box.kind}{' off' if box.off else ''}{' taken' if box.taken else ''}"
-    inner = "".join(_box(part) for part in box.parts)
-    held = f"<ul>{inner}</ul>" if inner else ""
-    name = f"<span>{escape(box.name)}</span>" if box.name else ""
-    return f'<li class="{kind}">{name}{held}</li>'
-
-
+NOT_ALLOWED, OFFLINE = "not allowed", "offline"
 _Key = TypeVar("_Key")
 
 
-NOT_ALLOWED = "not allowed"
-
-
-OFFLINE = "offline"
-
-
-def topology_boxes(topology: Topology, *, taken: Container[CpuId] = frozenset()) -> tuple[Box, ...]:
-    """The machine as nested boxes: sockets, nodes, last-level caches, cores and CPUs.
+def topology_html(topology: Topology, taken: Container[CpuId] = frozenset()) -> str:
+    """Draw sockets, nodes, last-level caches, cores and CPUs; the taken CPUs are filled.
 
     A level that the kernel does not report has no box of its own; its parts are drawn directly. A
     known level has a box even if it is the only one of its kind.
-
-    Args:
-        topology: The machine.
-        taken: CPUs to mark as used by a configuration.
     """
     drawn = [
-        Box(
-            kind="package",
-            name=f"socket {package}",
-            off="",
-            parts=_node_boxes(topology, cpus, taken),
-        )
+        _box("package", f"socket {package}", _nodes(topology, cpus, taken))
         for package, cpus in _group_cpus(topology.cpus, lambda cpu: cpu.core.package)
     ]
     if topology.offline:
-        boxes = tuple(
-            Box(kind="cpu", name=str(cpu), off=OFFLINE, parts=()) for cpu in topology.offline
-        )
-        drawn.append(Box(kind="group", name=OFFLINE, off="", parts=boxes))
-    bare = [node for node in topology.nodes if not node.cpus]
-    if bare:
-        boxes = tuple(
-            Box(kind="node", name=_node_name(topology, node.id), off="", parts=()) for node in bare
-        )
-        drawn.append(Box(kind="group", name="nodes without CPUs", off="", parts=boxes))
-    return tuple(drawn)
+        offline = "".join(_box("cpu", str(cpu), off=OFFLINE) for cpu in topology.offline)
+        drawn.append(_box("group", OFFLINE, offline))
+    if bare := [node for node in topology.nodes if not node.cpus]:
+        nodes = "".join(_box("node", _node_name(topology, node.id)) for node in bare)
+        drawn.append(_box("group", "nodes without CPUs", nodes))
+    return (
+        f"<div{img_attributes(describe_topology(topology, taken))}>"
+        f'<ul class="machine" aria-hidden="true">{"".join(drawn)}</ul></div>'
+    )
 
 
-def _node_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
-    boxes: list[Box] = []
-    for node, own in _group_cpus(cpus, lambda cpu: -1 if cpu.node is None else int(cpu.node)):
-        caches = _cache_boxes(topology, own, taken)
-        if node < 0:
-            boxes += caches
-        else:
-            boxes.append(Box(kind="node", name=_node_name(topology, node), off="", parts=caches))
-    return tuple(boxes)
+def describe_topology(topology: Topology, taken: Container[CpuId] = frozenset()) -> str:
+    """A machine and the used part of it: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
+    cpus = topology.cpus
+    bare = sum(not node.cpus for node in topology.nodes)
+    numbers = {
+        "socket": len({cpu.core.package for cpu in cpus}),
+        "node": len({cpu.node for cpu in cpus} - {None}) + bare,
+        "last-level cache": len({cpu.cache for cpu in cpus} - {None}),
+        "core": len({cpu.core for cpu in cpus}),
+        "CPU": len(cpus) + len(topology.offline),
+    }
+    held = ", ".join(count(number, noun) for noun, number in numbers.items() if number)
+    states = {
+        "used": [cpu.id for cpu in cpus if cpu.id in taken],
+        NOT_ALLOWED: [cpu.id for cpu in cpus if not cpu.allowed],
+        OFFLINE: topology.offline,
+    }
+    return "; ".join(
+        [held, *(f"{state}: CPUs {cpu_list(own)}" for state, own in states.items() if own)]
+    )
+
+
+def _box(kind: str, name: str, inner: str = "", *, off: str = "", is_taken: bool = False) -> str:
+    """A part of a machine with those in it; `off` is why it cannot be used."""
+    classes = f"{kind}{' off' if off else ''}{' taken' if is_taken else ''}"
+    title = f"<span>{escape(name)}</span>" if name else ""
+    return f'<li class="{classes}">{title}{f"<ul>{inner}</ul>" if inner else ""}</li>'
+
+
+def _nodes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> str:
+    drawn = ""
+    for node, own in _group_cpus(cpus, lambda cpu: cpu.node):
+        caches = _caches(topology, own, taken)
+        drawn += caches if node is None else _box("node", _node_name(topology, node), caches)
+    return drawn
 
 
 def _node_name(topology: Topology, number: int) -> str:
@@ -147,38 +87,33 @@ def _node_name(topology: Topology, number: int) -> str:
     return f"node {number}{memory}{barred}"
 
 
-def _cache_boxes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
-    boxes: list[Box] = []
-    for index, own in _group_cpus(cpus, lambda cpu: -1 if cpu.cache is None else cpu.cache):
-        cores = tuple(
-            _core_box(siblings, taken) for _, siblings in _group_cpus(own, lambda cpu: cpu.core)
+def _caches(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> str:
+    drawn = ""
+    for index, own in _group_cpus(cpus, lambda cpu: cpu.cache):
+        cores = "".join(
+            _core(siblings, taken) for _, siblings in _group_cpus(own, lambda cpu: cpu.core)
         )
-        if index < 0:
-            boxes += cores
+        if index is None:
+            drawn += cores
             continue
         cache = topology.caches[index]
         large = "" if cache.size_bytes is None else f" {size(cache.size_bytes)}"
-        boxes.append(Box(kind="cache", name=f"L{cache.level}{large}", off="", parts=cores))
-    return tuple(boxes)
+        drawn += _box("cache", f"L{cache.level}{large}", cores)
+    return drawn
 
 
-def _core_box(cpus: list[Cpu], taken: Container[CpuId]) -> Box:
+def _core(cpus: list[Cpu], taken: Container[CpuId]) -> str:
     kind = cpus[0].kind
-    return Box(
-        kind="core",
-        name="" if kind is None else kind[0].upper(),
-        off="",
-        parts=tuple(
-            Box(
-                kind="cpu",
-                name=str(cpu.id),
-                off="" if cpu.allowed else NOT_ALLOWED,
-                parts=(),
-                taken=cpu.id in taken,
-            )
-            for cpu in cpus
-        ),
+    siblings = (
+        _box(
+            "cpu",
+            str(cpu.id),
+            off="" if cpu.allowed else NOT_ALLOWED,
+            is_taken=cpu.id in taken,
+        )
+        for cpu in cpus
     )
+    return _box("core", "" if kind is None else kind[0].upper(), "".join(siblings))
 
 
 def _group_cpus(cpus: Iterable[Cpu], key: Callable[[Cpu], _Key]) -> list[tuple[_Key, list[Cpu]]]:

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import CommandLine, compare_again_command
+from corebound.analysis.compared import comparison_summary, no_difference_note
 from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     ComparedCell,
     RunComparison,
     commit_title,
-    comparison_summary,
-    no_difference_note,
     run_variation_note,
 )
 from corebound.analysis.wording import (
@@ -179,12 +178,12 @@ def _histories(
     words = {comparison.before.id: "before", comparison.after.id: "after"}
     panels = []
     for cell in findings:
-        own = series.get((cell.cell.scenario, cell.cell.key))
+        own = series.get((cell.scenario, cell.cell))
         moments = own.points.moments if own else ()
         marks = [(moment.at, words[moment.run]) for moment in moments if moment.run in words]
         if own is None or len(marks) < len(words):
             continue
-        title = f"{cell.title}: {full_name(cell.cell)}"
+        title = f"{cell.title}: {full_name(cell.configuration)}"
         panels.append(history_panel((own,), history, title=title, compared=marks))
     return tuple(panels[:_MOST_HISTORIES])
 
@@ -227,28 +226,30 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
     comparison = cell.comparison
     before, after = side_by_side(
-        _value_with_bounds(cell.before),
-        _value_with_bounds(cell.after),
-        unit=_shared_unit((cell.before.interval, cell.after.interval)),
+        _value_with_bounds(cell.before_summary),
+        _value_with_bounds(cell.after_summary),
+        unit=_shared_unit((cell.before_summary.interval, cell.after_summary.interval)),
     )
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     doubt = ""
     if cell.is_finding and run_comparison.code is not None:
         verdict, doubt = replace(verdict, tone="plain"), f"{run_comparison.code}: host or noise"
-    if comparison and not cell.clear and comparison.verdict in {"faster", "slower"}:
+    if comparison and not cell.is_significant and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("inconclusive")
     return CompareRow(
         title=cell.title,
-        address=f"../scenario/{cell.cell.scenario}.html",
-        label=label(cell.cell),
+        address=f"../scenario/{cell.scenario}.html",
+        label=label(cell.configuration),
         before=before,
         after=after,
         plot=comparison_plot(comparison, margin=cell.margin, verdict=verdict),
         comparison=comparison,
-        change=cell.change,
+        change=cell.ratio_text,
         verdict=verdict,
         note=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
-        command=compare_again_command(run_comparison.before, run_comparison.after, cell.cell),
+        command=compare_again_command(
+            run_comparison.before, run_comparison.after, cell.configuration
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
-from corebound.analysis.run_comparison import comparison_summary, no_difference_note
+from corebound.analysis.compared import comparison_summary, no_difference_note
 from corebound.analysis.series_names import series_name, short_cell_names
 from corebound.analysis.wording import (
     NOT_COMPARED,
@@ -82,8 +82,8 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
         ),
         command=CommandLine(shlex.join(("corebound", "compare", *short))),
         runs=(
-            _commit("Before", comparison.before, commit_link(first.series, first.before)),
-            _commit("After", comparison.after, commit_link(first.series, first.after)),
+            _commit("Before", comparison.before, commit_link(first.series, first.before_point)),
+            _commit("After", comparison.after, commit_link(first.series, first.after_point)),
         ),
         findings=_table(findings, history),
         others=_table(all_series[:_MOST_UNCLEAR], history),
@@ -121,11 +121,11 @@ def _row(series: ComparedSeries, label: Label) -> CompareRow:
     comparison = series.comparison
     length, unit = display_unit(
         series.series,
-        [value for value in (series.before.value, series.after.value) if value] or [1.0],
+        [value for value in (series.before, series.after) if value] or [1.0],
     )
     before, after = side_by_side(
-        _value_with_bounds(series.before, length, unit),
-        _value_with_bounds(series.after, length, unit),
+        _value_with_bounds(series.before_point, length, unit),
+        _value_with_bounds(series.after_point, length, unit),
         unit=unit,
     )
     return CompareRow(
@@ -136,7 +136,7 @@ def _row(series: ComparedSeries, label: Label) -> CompareRow:
         after=after,
         plot=comparison_plot(comparison, margin=series.margin, verdict=_verdict(series)),
         comparison=comparison,
-        change=series.change,
+        change=series.ratio_text,
         verdict=_verdict(series),
         note="",
         command=_reproduce_command(series),
@@ -156,7 +156,7 @@ def _value_with_bounds(point: HistoryPoint, length: float, unit: str) -> ValueWi
 
 def _of_samples(all_series: Sequence[ComparedSeries]) -> str:
     """What the brackets below the values contain, if there are any."""
-    if not any(series.before.bounds or series.after.bounds for series in all_series):
+    if not any(series.before_point.bounds or series.after_point.bounds for series in all_series):
         return ""
     name = interval_name(series.series for series in all_series)
     return f" Below each value is the {name} of its own samples."
@@ -166,14 +166,14 @@ def _verdict(series: ComparedSeries) -> VerdictWord:
     if series.verdict is None:
         return NOT_COMPARED
     verdict = verdict_word(series.verdict)
-    if series.series.unit == "ns" or not series.is_finding:
+    if series.unit == "ns" or not series.is_finding:
         return verdict
     # Only times have a speed.
     return replace(verdict, word="less" if series.is_less else "more")
 
 
 def _reproduce_command(series: ComparedSeries) -> CommandLine | None:
-    return between_command((series.series,), series.before, series.after)
+    return between_command((series.series,), series.before_point, series.after_point)
 
 
 def _histories(
@@ -185,7 +185,7 @@ def _histories(
             (series.series,),
             history,
             title=series_name(series.series),
-            compared=[(series.before.at, "before"), (series.after.at, "after")],
+            compared=[(series.before_point.at, "before"), (series.after_point.at, "after")],
         )
         for series in findings[:_MOST_HISTORIES]
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, import_command
+from corebound.analysis.commands import import_command
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, strong
 from corebound.records.launch_record import ImportedProfile
@@ -15,7 +15,6 @@ from corebound.report.scenario.operators import (
     Column,
     Operators,
     OperatorTable,
-    basis_ns,
     operator_table,
     operators,
 )
@@ -25,35 +24,18 @@ _MOST_COLUMNS = 6
 _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logical-cpus", "m-none")
 
 
-class SourceRow(Struct, frozen=True, kw_only=True):
-    """The source of an imported profile.
-
-    Attributes:
-        imported: The profile with its source.
-        label: Its name, in the colour of its column.
-        step_ns: The time of a step; None if unknown.
-        operators_ns: The time of all its operators.
-        command: Imports it again.
-    """
-
-    imported: ImportedProfile
-    label: Label
-    step_ns: float | None
-    operators_ns: float
-    command: CommandLine
-
-
 class OperatorsPage(Struct, frozen=True, kw_only=True):
     """The content of the page; sections without content are empty.
 
-    `scenarios` are those with operator tables on their own pages.
+    Attributes:
+        sources: The imported profiles, each with the colour of its column.
+        scenarios: Those with operator tables on their own pages.
     """
 
     head: Head
     hero: Hero
-    lead: str
     tables: tuple[OperatorTable, ...]
-    sources: tuple[SourceRow, ...]
+    sources: tuple[tuple[ImportedProfile, str], ...]
     scenarios: tuple[tuple[ScenarioResult, Operators], ...]
 
 
@@ -88,9 +70,8 @@ def operators_page(
             support=_support(profiles),
             flags=(),
         ),
-        lead=_lead(profiles),
         tables=_tables(profiles),
-        sources=tuple(_source(profile, place) for place, profile in enumerate(profiles)),
+        sources=tuple((profile, _colour(place)) for place, profile in enumerate(profiles)),
         scenarios=profiled,
     )
 
@@ -116,20 +97,6 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
     )
 
 
-def _lead(profiles: Sequence[ImportedProfile]) -> str:
-    """The explanation of the values that these profiles need."""
-    parts = [
-        "Self time of each type of operator and its share of the step.",
-        "A profile is of one run, so it has no interval; times of single calls are below.",
-        "Run the command in the folder that the profiler wrote.",
-    ]
-    if any(profile.profile.step_ns is None for profile in profiles):
-        parts.append("Without the duration of a step, shares are of all operators together.")
-    if any(profile.profile.iterations is None for profile in profiles):
-        parts.append("Without iterations, values are of the whole profile.")
-    return " ".join(parts)
-
-
 def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     columns = [
         Column(
@@ -149,7 +116,6 @@ def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
             part,
             commands=commands[(number - 1) * _MOST_COLUMNS : number * _MOST_COLUMNS],
             title=f"Part {number} of {len(parts)}" if len(parts) > 1 else "",
-            measured=False,
         )
         for number, part in enumerate(parts, start=1)
     )
@@ -158,19 +124,11 @@ def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
 def _label(profile: ImportedProfile, place: int) -> Label:
     iterations = profile.profile.iterations
     return Label(
-        mode=_COLOURS[place % len(_COLOURS)],
+        mode=_colour(place),
         name=profile.name,
         more="all that was profiled" if iterations is None else count(iterations, "iteration"),
     )
 
 
-def _source(imported: ImportedProfile, place: int) -> SourceRow:
-    profile = imported.profile
-    is_step_known = profile.step_ns is not None and profile.iterations is not None
-    return SourceRow(
-        imported=imported,
-        label=Label(mode=_label(imported, place).mode, name=imported.name, more=""),
-        step_ns=basis_ns(profile) if is_step_known else None,
-        operators_ns=sum(operator.total_ns for operator in profile.operators),
-        command=import_command(imported),
-    )
+def _colour(place: int) -> str:
+    return _COLOURS[place % len(_COLOURS)]

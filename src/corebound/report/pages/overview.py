@@ -40,7 +40,7 @@ from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.duel import Duel, duel
+from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
 from corebound.report.elements import Action, Head, Hero, Tick, action_of, damaged_records
 from corebound.report.inputs import PageContext
@@ -485,11 +485,11 @@ def _reproduce(news: WhatsNew) -> Action | None:
 
 def _duel(effect: Effect) -> Duel:
     """Both quantities of an effect: the reference, then the other one."""
-    return duel(
-        [
+    return Duel(
+        quantities=(
             (capital(effect.reference), effect.other.summary, "plain"),
             (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),
-        ],
+        ),
         what=f"Each launch's {metric_of((effect.cell,)).says}. Thin line: 95 % CI.",
     )
 

@@ -10,7 +10,7 @@ from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Answer, Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
-from corebound.analysis.wording import Flag, Tone, capital, count, day, mode_class, rich
+from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
 from corebound.present.sections import Fact, Table
 from corebound.present.tune import (
     certainty,
@@ -28,8 +28,8 @@ from corebound.present.tune import (
     verify_command,
 )
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
-from corebound.report.charts.lines import LoadPoint, TradeoffCurve
-from corebound.report.elements import Head, Hero, Tick, horizontal_ticks, vertical_ticks
+from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.report.elements import Head, Hero, horizontal_ticks, vertical_ticks
 from corebound.report.urls import tune_file
 from corebound.scenario.loader import load_document
 from corebound.scenario.objectives import OBJECTIVES
@@ -43,14 +43,9 @@ class Tradeoff(Struct, frozen=True, kw_only=True):
     Pareto front.
     """
 
-    curves: tuple[TradeoffCurve, ...]
-    across: Axis
-    up: Axis
-    along: tuple[Tick, ...]
-    levels: tuple[Tick, ...]
+    chart: CurveChart
     marks: tuple[tuple[float, float, int], ...]
     key: tuple[tuple[int, str, str], ...]
-    says: str
 
 
 class TunePage(Struct, frozen=True, kw_only=True):
@@ -205,18 +200,17 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
     across, up = _time_axis(cpus), _time_axis(values)
     best = ", ".join(capital(called[key]) for key, _, _ in front)
     return Tradeoff(
-        curves=tuple(
-            TradeoffCurve(
-                mode=mode_class(cells[key].binding.mode),
-                dash=0,
-                spots=(LoadPoint(per_s=cpu, latency=value, per_s_ends=None, latency_ends=None),),
-            )
-            for key, value, cpu in points
+        chart=CurveChart(
+            curves=tuple(
+                Curve(label=label(cells[key]), dash=0, points=(CurvePoint(x=cpu, y=value),))
+                for key, value, cpu in points
+            ),
+            across=across,
+            up=up,
+            along=horizontal_ticks(across, duration),
+            levels=vertical_ticks(up, duration),
+            alt_text=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
         ),
-        across=across,
-        up=up,
-        along=horizontal_ticks(across, duration),
-        levels=vertical_ticks(up, duration),
         marks=tuple(
             (
                 round(across.clipped(cpu) * 100, 1),
@@ -229,7 +223,6 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
             (number, mode_class(cells[key].binding.mode), capital(called[key]))
             for number, (key, _, _) in enumerate(front, start=1)
         ),
-        says=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
     )
 
 

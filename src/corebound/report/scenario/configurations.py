@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import (
-    CommandLine,
-    cell_command,
-    deciding_command,
-    reproduce_command,
-)
-from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import (
     context_switches,
     disturbed_note,
     fix_of,
     launch_counts,
     median_of,
-    metric_of,
     migrations,
     peak_rss_bytes,
     span_of,
@@ -34,7 +26,6 @@ from corebound.analysis.scenario_result import (
     ScenarioResult,
     same_configurations,
 )
-from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.analysis.wording import (
     NO_BASELINE,
     REFERENCE,
@@ -44,141 +35,109 @@ from corebound.analysis.wording import (
     capital,
     compared_with,
     count,
-    ends,
     full_name,
     label,
-    launches_to_decide,
     relative_speed,
-    spread_bounds,
-    time_text,
     verdict_word,
-    within,
 )
 from corebound.diagnosis.evidence import wait_share
-from corebound.machine.topology import cpu_list
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.intervals import (
     IntervalPlot,
     comparison_axis,
     comparison_plot,
-    effect_ticks,
 )
-from corebound.report.elements import Tick
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
-from corebound.units import counted, duration, percent, size
-
-
-class Detail(Struct, frozen=True, kw_only=True):
-    """A value of a configuration beside its heading.
-
-    `interval` is its 95 % interval; `range` has the minimum and maximum of its launches. Either may
-    be empty.
-    """
-
-    term: str
-    value: str
-    interval: str = ""
-    range: str = ""
+from corebound.units import duration
 
 
 class ConfigurationRow(Struct, frozen=True, kw_only=True):
     """One measured configuration.
 
     Attributes:
-        anchor: The id of its row.
-        same: The names of the configurations that it was also measured for; may be empty.
         notes: Remarks below its name.
         plot: Its comparison with the baseline; None if nothing is compared.
         verdict: Of that comparison, with the ratio if it is decided.
-        needed: How many launches would decide the comparison; may be empty.
         launches: Each launch's value relative to their summary value; empty for one launch.
         slow: For each launch, whether it is of the slow mode; empty without modes.
-        details: Its other values.
-        command: Measures it again, with its baseline.
-        deciding: The same with enough launches to decide; None if it is decided or unknown.
     """
 
-    anchor: str
     cell: CellResult
-    same: str
     notes: tuple[str, ...]
     plot: IntervalPlot | None
     verdict: VerdictWord
-    needed: str
     launches: tuple[float, ...]
     slow: tuple[bool, ...]
-    details: tuple[Detail, ...]
-    is_best: bool
-    command: CommandLine
-    deciding: CommandLine | None
 
 
 class UnmeasuredCells(Struct, frozen=True, kw_only=True):
-    """Configurations without a result, and why; `command` launches them again."""
+    """Configurations without a result, and why."""
 
     label: Label
     status: str
     reason: str
     fix: str
     cells: tuple[Cell, ...]
-    command: CommandLine
 
 
 class Configurations(Struct, frozen=True, kw_only=True):
     """The section.
 
     Attributes:
-        axis, ticks: Of the charts; None and empty if nothing is compared.
+        axis: Of the charts; None if nothing is compared.
         launch_axis: Of the launches in the details.
-        metric: The heading of the column of values.
         rows: The measured configurations, fastest first.
         unmeasured: Those without a result; each has the id of `anchors`.
         absent: How many had no launch in this run; may be empty.
         notes: About launches of two modes.
-        reading: (mark, its meaning) of everything in the table.
         anchors: For each configuration of the scenario the id of the row that shows it, by key.
     """
 
     lead: str
     axis: Axis | None
-    ticks: tuple[Tick, ...]
     launch_axis: Axis
-    metric: str
     rows: tuple[ConfigurationRow, ...]
     unmeasured: tuple[UnmeasuredCells, ...]
     absent: str
     notes: tuple[str, ...]
-    reading: tuple[tuple[str, str], ...]
     anchors: Mapping[str, str]
+
+    @property
+    def is_beyond_axis(self) -> bool:
+        """Whether the ratio of any row is drawn as an arrow."""
+        ratios = [row.cell.comparison.speedup_ratio for row in self.rows if row.cell.comparison]
+        return self.axis is not None and not all(map(self.axis.holds, ratios))
 
 
 def configurations(result: ScenarioResult) -> Configurations:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
-    unmeasured = _unmeasured_cells(result)
-    anchors = _anchors(result, unmeasured)
+    unmeasured = unmeasured_cells(
+        (
+            replace(cell.launches[-1], cell=cell.cell)
+            for cell in result.cells
+            if not cell.is_measured
+        ),
+        result.launches,
+    )
     axis = _comparison_axis(result)
-    show_peak = is_peak_plausible(result)
     modes = modes_by_launch(result)
     measured = [cell for cell in result.cells if cell.is_measured]
     rows = tuple(
-        _row(result, cell, anchors, axis, modes, show_peak=show_peak)
+        _row(result, cell, axis, modes)
         for cell in (sorted(measured, key=_by_speed) if result.ranked else measured)
     )
     return Configurations(
         lead=_lead(result),
         axis=axis,
-        ticks=effect_ticks(axis) if axis else (),
         launch_axis=_launch_axis([ratio for row in rows for ratio in row.launches]),
-        metric=metric_of(result.cells).heading,
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
         notes=tuple(map(capital, mode_notes(result))),
-        reading=tuple(_reading(result, axis, rows)),
-        anchors=anchors,
+        anchors=_anchors(result, unmeasured),
     )
 
 
@@ -263,11 +222,11 @@ def _by_speed(cell: CellResult) -> tuple[float, bool]:
 
 def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     """How many of a row's pairs are beyond the axis, and the range of all; empty if none are."""
-    if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
+    if cell.comparison is None or not axis.holds(cell.comparison.speedup_ratio):
         # The row is an arrow, which the introduction explains.
         return ""
     ratios = [ratio for _, ratio in cell.comparison.per_block]
-    off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
+    off = sum(not axis.holds(ratio) for ratio in ratios)
     if not off:
         return ""
     text = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
@@ -277,47 +236,35 @@ def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
 def _row(
     result: ScenarioResult,
     cell: CellResult,
-    anchors: Mapping[str, str],
     axis: Axis | None,
     modes: Mapping[str, Mode],
-    *,
-    show_peak: bool,
 ) -> ConfigurationRow:
-    comparison = cell.comparison
     caveat = _repeats_baseline_note(result, cell)
     notes = (
-        equivalent_cell_note(cell),
+        _equivalent_cell_note(cell),
         caveat,
         _same_mode_note(cell),
         disturbed_note(cell.summary),
         _beyond_axis_note(cell, axis) if axis else "",
     )
-    verdict = cell_verdict(cell)
-    winner = result.winner
+    verdict = _cell_verdict(cell)
     return ConfigurationRow(
-        anchor=anchors[cell.cell.key],
         cell=cell,
-        same=long_names(cell.duplicates) if cell.duplicates else "",
         notes=tuple(filter(None, notes)),
-        plot=cell_plot(cell, margin=result.measure.margin) if axis else None,
+        plot=_cell_plot(cell, margin=result.measure.margin) if axis else None,
         verdict=replace(verdict, tone="plain") if caveat else verdict,
-        needed=launches_to_decide(comparison.launches_needed) if comparison else "",
         launches=_relative_launches(cell),
         slow=_slow_launches(cell, modes),
-        details=tuple(_details(result, cell, show_peak=show_peak)),
-        is_best=winner is not None and cell is winner.cell,
-        command=cell_command(result, cell),
-        deciding=deciding_command(result, cell),
     )
 
 
-def cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
+def _cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
     """The chart in a row; the baseline is a dot at 1."""
     plot = comparison_plot(cell.comparison, margin=margin)
     return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
 
 
-def cell_verdict(cell: CellResult) -> VerdictWord:
+def _cell_verdict(cell: CellResult) -> VerdictWord:
     """The verdict of a measured cell, with its ratio if it is decided: `▼ 1.30× slower`."""
     if cell.baseline is None:
         return REFERENCE
@@ -343,48 +290,7 @@ def _slow_launches(cell: CellResult, modes: Mapping[str, Mode]) -> tuple[bool, .
     return () if None in known else tuple(mode == "slow" for mode in known)
 
 
-def _details(result: ScenarioResult, cell: CellResult, *, show_peak: bool) -> Iterator[Detail]:
-    """The values below a row; unknown ones are left out."""
-    summary = cell.summary
-    medians_ns = [launch.median_ns for launch in summary.launches]
-    yield Detail(
-        term="Launches",
-        value=_launches_text(cell),
-        range=ends(min(medians_ns), max(medians_ns), time_text) if len(medians_ns) > 1 else "",
-    )
-    if summary.p99_ns is not None:
-        bounds = summary.p99_interval
-        yield Detail(
-            term="p99",
-            value=time_text(summary.p99_ns),
-            interval=within(bounds.low, bounds.high, time_text, beside=summary.p99_ns)
-            if bounds
-            else "",
-        )
-    if summary.spread_ratio is not None:
-        spread = summary.spread_interval
-        yield Detail(
-            term="Spread",
-            value=percent(summary.spread_ratio),
-            interval=spread_bounds(spread.low, spread.high) if spread else "",
-        )
-    rate = throughput(cell)
-    if rate.value:
-        peak = peak_share_text(cell, result.scenario, result.run.host) if show_peak else ""
-        yield Detail(
-            term="Throughput",
-            value=f"{rate.value}, {peak}" if peak else rate.value,
-            interval=rate.ends,
-        )
-    yield from _over_launches(cell)
-    placement = cell.placement
-    if placement is not None:
-        cpus = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
-        notes = f". {' '.join(placement.notes)}" if placement.notes else ""
-        yield Detail(term="CPUs", value=f"{cpus}{notes}")
-
-
-def _launches_text(cell: CellResult) -> str:
+def launches_text(cell: CellResult) -> str:
     """How many launches count, and how many do not: `5, and 1 discarded: failed`."""
     counts = launch_counts(cell.launches)
     number = f"{counts.counted:,}"
@@ -393,27 +299,27 @@ def _launches_text(cell: CellResult) -> str:
     return f"{number}, and {counts.total_discarded:,} discarded: {counts.reasons}"
 
 
-def _over_launches(cell: CellResult) -> Iterator[Detail]:
-    """Values of launches: their median, minimum and maximum; unknown ones are left out."""
+def over_launches(
+    cell: CellResult,
+) -> Iterator[tuple[str, str, float, tuple[float, float] | None]]:
+    """Values of launches: name, format, median, and minimum with maximum.
+
+    Unknown ones are left out, and ends that are equal.
+    """
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in cell.summary.launches}
-    metrics: tuple[tuple[str, Callable[[Launch], float | None], Callable[[float], str]], ...] = (
-        ("CPU time", lambda launch: cpu_ns.get(launch.id), time_text),
-        ("All iterations", total_wall_ns, time_text),
-        ("Peak RSS", peak_rss_bytes, size),
-        ("Run-queue wait", wait_share, percent),
-        ("Threads", threads, counted),
-        ("Context switches", context_switches, counted),
-        ("Migrations", migrations, counted),
+    metrics: tuple[tuple[str, str, Callable[[Launch], float | None]], ...] = (
+        ("CPU time", "duration", lambda launch: cpu_ns.get(launch.id)),
+        ("All iterations", "duration", total_wall_ns),
+        ("Peak RSS", "bytes", peak_rss_bytes),
+        ("Run-queue wait", "percent", wait_share),
+        ("Threads", "quantity", threads),
+        ("Context switches", "quantity", context_switches),
+        ("Migrations", "quantity", migrations),
     )
-    for term, metric, write in metrics:
-        middle = cell.summary.cpu_median_ns if term == "CPU time" else median_of(cell, metric)
-        span = span_of(cell, metric)
+    for name, kind, metric in metrics:
+        middle = cell.summary.cpu_median_ns if name == "CPU time" else median_of(cell, metric)
         if middle is not None:
-            yield Detail(
-                term=term,
-                value=write(middle),
-                range=ends(*span, write, beside=middle) if span else "",
-            )
+            yield name, kind, middle, span_of(cell, metric)
 
 
 def _repeats_baseline_note(result: ScenarioResult, cell: CellResult) -> str:
@@ -433,7 +339,7 @@ def _same_mode_note(cell: CellResult) -> str:
     return "launches of the same mode compared" if by_mode and by_mode.is_same_mode else ""
 
 
-def equivalent_cell_note(cell: CellResult) -> str:
+def _equivalent_cell_note(cell: CellResult) -> str:
     """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
     if cell.equivalent_cell is None:
         return ""
@@ -442,17 +348,15 @@ def equivalent_cell_note(cell: CellResult) -> str:
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
-def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
-    """The cells without a result, grouped by name and reason."""
+def unmeasured_cells(
+    latest: Iterable[Launch], launches: Sequence[Launch]
+) -> tuple[UnmeasuredCells, ...]:
+    """The cells whose latest launch, of all these, has no result, grouped by name and reason."""
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
-    for cell in result.cells:
-        if cell.is_measured:
-            continue
-        launch = cell.launches[-1]
+    for launch in latest:
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
-        cell_label = label(cell.cell)
-        key = (cell_label.name, launch.status, reason, fix_of(launch, cell.launches))
-        groups.setdefault(key, []).append(cell.cell)
+        key = (label(launch.cell).name, launch.status, reason, fix_of(launch, launches))
+        groups.setdefault(key, []).append(launch.cell)
     return tuple(
         UnmeasuredCells(
             label=replace(
@@ -463,7 +367,6 @@ def _unmeasured_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
             reason=reason,
             fix=fix,
             cells=tuple(cells),
-            command=reproduce_command(result, cells),
         )
         for (_, status, reason, fix), cells in groups.items()
         for labels in [[label(cell) for cell in cells]]
@@ -480,43 +383,9 @@ def _not_launched_text(result: ScenarioResult) -> str:
     return f"{missing_text} of the scenario had no launch in this run{selection}."
 
 
-def _reading(
-    result: ScenarioResult, axis: Axis | None, rows: tuple[ConfigurationRow, ...]
-) -> Iterator[tuple[str, str]]:
-    """The meaning of every mark in the table."""
-    metric = metric_of(result.cells)
-    if axis is not None:
-        yield "Large dot, bar", "The ratio and its 95 % CI, on a logarithmic scale."
-        if any(row.plot is not None and row.plot.is_inconclusive for row in rows):
-            yield "Hollow dot", "The comparison is inconclusive."
-        yield "Small dots", "Each is the ratio of a pair of launches in the same block."
-        margin = percent(result.measure.margin, 0)
-        yield "Grey band", f"A difference within ±{margin} counts as equivalent."
-        if any(
-            not 0 <= axis.share(alternative.comparison.speedup_ratio) <= 1
-            for alternative in result.ranked
-        ):
-            yield "Arrow", "The ratio is beyond the axis; its value is in the next column."
-        if any("beyond the axis" in note for row in rows for note in row.notes):
-            yield "Pairs beyond the axis", "Their number and range are below the configuration."
-        if any(row.needed for row in rows):
-            yield (
-                "Inconclusive",
-                "Below is how many launches would decide it; the details have the command.",
-            )
-    yield "1.43–1.49", "A solid line marks a 95 % CI (confidence interval)."
-    yield "16.1 … 18.9", "A dotted line marks the smallest and the largest launch."
-    yield metric.heading, f"The geometric mean over launches of each launch's {metric.says}."
-    yield "p99", f"Likewise, from 100 {metric.unit}s on; its interval needs 500 independent ones."
-    cpu_time = f"The CPU time of {metric.each} over all threads, as mean over launches."
-    yield "CPU time", cpu_time + _too_short_note(result)
-    yield "Spread", "The standard deviation over launches as a share of their mean."
-    if any(any(row.slow) for row in rows):
-        yield "Ring", "A launch of the slow mode, among the launches in the details."
-
-
-def _too_short_note(result: ScenarioResult) -> str:
+def too_short_note(result: ScenarioResult) -> str:
+    """Why CPU times are missing, if their iterations are too short; else empty."""
     summaries = (cell.summary for cell in result.cells if cell.summary.cpu_median_ns is None)
     shortest = duration(LEAST_FOR_CPU_NS)
-    note = f" An iteration below {shortest} is too short for the CPU clock."
+    note = f"An iteration below {shortest} is too short for the CPU clock."
     return note if any(map(is_too_short, summaries)) else ""

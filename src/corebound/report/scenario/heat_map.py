@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -24,7 +24,6 @@ from corebound.analysis.wording import (
 )
 from corebound.scenario.cell import Cell
 from corebound.scenario.wording import join_words
-from corebound.stats.comparison import Comparison
 
 State = Literal[
     "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
@@ -40,20 +39,20 @@ class HeatCell(Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: How it looks.
-        sign: Before the ratio; not read out.
         text: The ratio, or words in its place.
-        note: Below it; may be empty.
         name: What a screen reader reads: the configuration and its verdict.
-        anchor: The id of its row in the table of configurations; empty without a row.
+        cell: The configuration that was launched for it; None without one.
+        sign: Before the ratio; not read out.
+        note: Below it; may be empty.
         tint: Per cent of the verdict's colour.
     """
 
     state: State
     text: str
     name: str
+    cell: Cell | None = None
     sign: str = ""
     note: str = ""
-    anchor: str = ""
     tint: int = 0
     is_best: bool = False
 
@@ -81,13 +80,8 @@ class HeatMap(Struct, frozen=True, kw_only=True):
 Shown = tuple[Cell, CellResult]
 
 
-def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | None:
-    """Build the map; None if nothing is compared, or if fewer than two axes vary.
-
-    Args:
-        result: The scenario's result.
-        anchors: For each configuration the id of the row that shows it, by key.
-    """
+def heat_map(result: ScenarioResult) -> HeatMap | None:
+    """Build the map; None if nothing is compared, or if fewer than two axes vary."""
     shown = [(cell, found) for cell in result.planned if (found := result.find(cell)) is not None]
     axes = varying_axes([cell for cell, _ in shown])
     if len(axes) < 2 or not result.ranked:
@@ -102,7 +96,7 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
         (
             row,
             tuple(
-                _cell(result, by_place[row, column], anchors)
+                _cell(result, by_place[row, column])
                 if (row, column) in by_place
                 else _absent("not run" if (row, column) in planned else "excluded")
                 for column in column_values
@@ -110,8 +104,8 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
         )
         for row in dict.fromkeys(row for row, _ in by_place)
     )
-    names = (axis_name(rows), axis_name(columns))
-    others = [axis_name(axis) for axis in axes if axis not in {rows, columns}]
+    names = (_axis_name(rows), _axis_name(columns))
+    others = [_axis_name(axis) for axis in axes if axis not in {rows, columns}]
     return HeatMap(
         title=f"{capital(names[0])} × {names[1]}",
         lead=_lead(result, others),
@@ -122,7 +116,7 @@ def heat_map(result: ScenarioResult, anchors: Mapping[str, str]) -> HeatMap | No
     )
 
 
-def axis_name(axis: str) -> str:
+def _axis_name(axis: str) -> str:
     """An axis as a heading: `parameters.batch_size` is `batch size`."""
     return axis.removeprefix("parameters.").replace("_", " ")
 
@@ -141,77 +135,41 @@ def _speed(shown: Shown) -> tuple[float, bool]:
     return (found.comparison.speedup_ratio if found.comparison else 0.0), is_measured_itself
 
 
-def _cell(
-    result: ScenarioResult, configurations: Sequence[Shown], anchors: Mapping[str, str]
-) -> HeatCell:
+def _cell(result: ScenarioResult, configurations: Sequence[Shown]) -> HeatCell:
     cell, found = max(configurations, key=_speed)
-    anchor, name = anchors[found.cell.key], full_name(cell)
+
+    def cell_with(state: State, text: str, *, heard: str = "", **shown: Any) -> HeatCell:
+        name = f"{full_name(cell)}: {heard or text}"
+        return HeatCell(state=state, text=text, name=name, cell=found.cell, **shown)
+
     if not found.is_measured:
         launch = found.launches[-1]
-        reason = launch.reason or ""
-        return HeatCell(
-            state="skipped",
-            text=launch.status,
-            note=_short_reason(reason),
-            name=f"{name}: {launch.status}",
-            anchor=anchor,
-        )
-    if cell.key != found.cell.key:
-        same = compared_with(cell, found.cell)
-        return HeatCell(
-            state="duplicate", text=f"= {same}", name=f"{name}: same as {same}", anchor=anchor
-        )
+        return cell_with("skipped", launch.status, note=_short_reason(launch.reason or ""))
+    # A cell that repeats the baseline can differ from it by noise only.
+    repeats = any(pair.cell is found and pair.is_itself for pair in result.ranked)
+    if repeats or cell.key != found.cell.key:
+        same = compared_with(cell, found.cell) if cell.key != found.cell.key else "the baseline"
+        return cell_with("duplicate", f"= {same}", heard=f"same as {same}")
     if found.baseline is None:
-        return HeatCell(
-            state="baseline", text="1×", note="baseline", name=f"{name}: baseline", anchor=anchor
-        )
-    if found.comparison is None:
-        return HeatCell(
-            state="absent", text="no baseline", name=f"{name}: not compared", anchor=anchor
-        )
-    if any(pair.cell is found and pair.is_itself for pair in result.ranked):
-        # It can differ from the baseline by noise only.
-        same = "the baseline"
-        return HeatCell(
-            state="duplicate", text=f"= {same}", name=f"{name}: same as {same}", anchor=anchor
-        )
-    return _compared_cell(result, found, found.comparison, name=name, anchor=anchor)
-
-
-def _compared_cell(
-    result: ScenarioResult, found: CellResult, comparison: Comparison, *, name: str, anchor: str
-) -> HeatCell:
-    """The cell of a configuration that was compared with its baseline."""
-    winner = result.winner
-    is_best = winner is not None and winner.cell is found
-    verdict = verdict_word(comparison.verdict)
-    size, _, direction = relative_speed(comparison.speedup_ratio).partition(" ")
-    if comparison.verdict == "equivalent":
-        return HeatCell(
-            state="equivalent",
-            sign=verdict.sign,
-            text=size,
-            name=f"{name}: {verdict.word}, {size} {direction}".rstrip(),
-            anchor=anchor,
-        )
+        return cell_with("baseline", "1×", heard="baseline", note="baseline")
+    comparison = found.comparison
+    if comparison is None:
+        return cell_with("absent", "no baseline", heard="not compared")
+    word = verdict_word(comparison.verdict)
+    ratio = relative_speed(comparison.speedup_ratio)
     if comparison.verdict == "inconclusive":
-        so_far = f"{f'{size} {direction}'.rstrip()} so far"
-        return HeatCell(
-            state="inconclusive",
-            sign=verdict.sign,
-            text=verdict.word,
-            note=so_far,
-            name=f"{name}: {verdict.word}, {so_far}",
-            anchor=anchor,
-        )
-    return HeatCell(
-        state="faster" if comparison.verdict == "faster" else "slower",
-        sign=verdict.sign,
-        text=size,
+        so_far = f"{ratio} so far"
+        heard = f"{word.word}, {so_far}"
+        return cell_with("inconclusive", word.word, heard=heard, sign=word.sign, note=so_far)
+    is_best = result.winner is not None and result.winner.cell is found
+    is_decided = comparison.verdict != "equivalent"
+    return cell_with(
+        comparison.verdict,
+        ratio.partition(" ")[0],
+        heard=f"{ratio if is_decided else f'{word.word}, {ratio}'}{', best' if is_best else ''}",
+        sign=word.sign,
         note="best" if is_best else "",
-        name=f"{name}: {size} {direction}{', best' if is_best else ''}",
-        anchor=anchor,
-        tint=effect_tint(comparison.speedup_ratio),
+        tint=effect_tint(comparison.speedup_ratio) if is_decided else 0,
         is_best=is_best,
     )
 

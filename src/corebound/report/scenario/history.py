@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
-from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import Label, capital, count, full_name
+from corebound.analysis.wording import capital, count, full_name
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
-from corebound.report.urls import scenario_points_file
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 
@@ -25,35 +22,20 @@ _MIN_POINTS = 40
 _MOST_ELSEWHERE = 60
 
 
-class OtherSeries(Struct, frozen=True, kw_only=True):
-    """A folded chart as a table row; `command` measures its cell again, if known."""
-
-    label: Label
-    series: Series
-    is_elsewhere: bool
-    command: CommandLine | None
-
-
 class ScenarioHistory(Struct, frozen=True, kw_only=True):
     """The section: one chart first, then the rest.
 
     Attributes:
         lead: What changed in the charted cells.
-        reading: (mark, its meaning) of everything in the charts.
         panel: The chart of the baseline and the best cell.
-        folded: A chart for each other cell, and for other hosts; `others` has each as a row.
+        folded: Each other cell, also of other hosts, with its chart.
         unlisted: How many series of other hosts have no chart, in words; empty if all have one.
-        data: Address of the points of these series as CSV; `zoom` as a script.
     """
 
     lead: str
-    reading: tuple[tuple[str, str], ...]
     panel: HistoryPanel
-    folded: tuple[HistoryPanel, ...]
-    others: tuple[OtherSeries, ...]
+    folded: tuple[tuple[Series, HistoryPanel], ...]
     unlisted: str
-    data: str
-    zoom: str
 
 
 def scenario_history(result: ScenarioResult, history: ChangeHistory) -> ScenarioHistory | None:
@@ -81,32 +63,23 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
     max_points = max(_FOLDED_POINTS // max(len(others), 1), _MIN_POINTS)
     return ScenarioHistory(
         lead=f"{capital(_changes_of(charted, others, history))}.",
-        reading=tuple(_reading(charted, history)),
         panel=history_panel(charted, history, title=f"On {charted[0].host_name}"),
         folded=tuple(
-            history_panel(
-                (series,),
-                history,
-                title=_series_name(series, history, host),
-                most_points=max_points,
-                most_nights=0,
-            )
-            for series in others
-        ),
-        others=tuple(
-            OtherSeries(
-                label=history.label(series),
-                series=series,
-                is_elsewhere=series.host != host,
-                command=series_command((series,)),
+            (
+                series,
+                history_panel(
+                    (series,),
+                    history,
+                    title=_series_name(series, history, host),
+                    most_points=max_points,
+                    most_nights=0,
+                ),
             )
             for series in others
         ),
         unlisted=f"{count(unlisted, 'series', 'series')} of other hosts without a change"
         if unlisted
         else "",
-        data=f"../data/{result.scenario.name}.history.csv",
-        zoom=f"../{scenario_points_file(result.scenario.name)}",
     )
 
 
@@ -194,13 +167,3 @@ def _changes_text(changes: Sequence[Change]) -> str:
 def _since_text(change: Change) -> str:
     commit = change.first_bad.commit
     return commit.sha[:10] if commit else change.since[:10]
-
-
-def _reading(charted: Sequence[Series], history: ChangeHistory) -> Iterator[tuple[str, str]]:
-    yield "Dots", "One run each, with its 95 % interval."
-    yield "Thick line", "The level between changes."
-    if any(history.changes_of(series) for series in charted):
-        yield "Numbers", "The changes in the table below; shaded: where each may have begun."
-    yield "Letters", "Environment changes: another kernel, environment, CPUs or scenario."
-    if any(math.isnan(value) for series in charted for value in series.points.values):
-        yield "Tick at the bottom", "A run without a result."

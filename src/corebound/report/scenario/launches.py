@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, launch_command, reproduce_command
 from corebound.analysis.launch_metrics import (
     discarded_launches,
     evidence_of,
@@ -16,12 +15,13 @@ from corebound.analysis.launch_metrics import (
     reason_of,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
-from corebound.analysis.wording import Label, Tone, capital, count, full_name, label, mode_class
+from corebound.analysis.wording import Tone, capital, full_name, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.lines import Trace
-from corebound.report.elements import Tick, vertical_ticks
-from corebound.scenario.models import WarmupIterations, WarmupSeconds
+from corebound.report.elements import Tick
+from corebound.scenario.cell import Cell
+from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary, first_used_iteration
 from corebound.units import duration, significant, time_unit
 
@@ -81,43 +81,52 @@ _MAX_SEGMENTS = 10
 
 
 class TracePanel(Struct, frozen=True, kw_only=True):
-    """Every iteration of one launch; `stretches` is the same as a table, in its unit.
+    """Every iteration of one launch.
 
-    A stretch is a tenth of the launch, as (iterations, minimum, median, maximum). `command`
-    launches the cell again. `cut_place` is the position of the note about the cut, as a CSS style.
+    Attributes:
+        cell: Its configuration.
+        caption: What is drawn, with the launch's values.
+        cut_note: How it reached steady state.
+        stretches: The same as a table: (iterations, minimum, median, maximum) of each tenth of
+            the launch, in `unit`.
     """
 
-    label: Label
+    cell: Cell
     caption: str
     trace: Trace
-    levels: tuple[Tick, ...]
-    iterations: tuple[Tick, ...]
-    cut_place: str
     cut_note: str
-    clipped_note: str
     unit: str
     stretches: tuple[tuple[str, str, str, str], ...]
-    command: CommandLine
+
+    @property
+    def cut_place(self) -> str:
+        """The position of the note as a CSS style: right of the cut, or left of a late one.
+
+        In the second half, a phone has no room for text right of the cut.
+        """
+        cut, last = self.trace.cut, len(self.trace.values) - 1
+        side, share = ("right", 1 - cut / last) if cut > last / 2 else ("left", cut / last)
+        return f"{side}:{round(share * 100, 2)}%"
+
+    @property
+    def iterations(self) -> tuple[Tick, ...]:
+        """The labels of the horizontal axis."""
+        number = len(self.trace.values)
+        ticks = linear_axis(0.0, float(number), most_ticks=4).ticks
+        iterations = dict.fromkeys(max(int(tick), 1) for tick in ticks if tick == int(tick))
+        return tuple(
+            Tick(at=round((iteration - 1) / (number - 1) * 100, 2), text=f"{iteration:,}")
+            for iteration in iterations
+        )
 
 
-class Warmup(Struct, frozen=True, kw_only=True):
-    """How launches reached steady state; `reading` pairs each mark with its meaning."""
-
-    lead: str
-    reading: tuple[tuple[str, str], ...]
-    panels: tuple[TracePanel, ...]
-
-
-def warmup(result: ScenarioResult, shown: Sequence[TypicalLaunch]) -> Warmup | None:
-    """The traces of the shown launches; None if none of them has several iterations."""
-    panels = tuple(
-        _trace_panel(result, typical)
+def trace_panels(shown: Sequence[TypicalLaunch], rule: Warmup) -> tuple[TracePanel, ...]:
+    """The traces of the launches with several iterations, under `Measure.warmup`."""
+    return tuple(
+        _trace_panel(typical, rule)
         for typical in shown
         if len(typical.launch.workers[0].wall_ns) > 1
     )
-    if not panels:
-        return None
-    return Warmup(lead=_warmup_lead(result), reading=_warmup_reading(result), panels=panels)
 
 
 def steady_state_text(launch: LaunchSummary) -> str:
@@ -127,41 +136,18 @@ def steady_state_text(launch: LaunchSummary) -> str:
     return launch.steady.kind
 
 
-def _warmup_lead(result: ScenarioResult) -> str:
+def settled_text(result: ScenarioResult) -> str:
+    """How many launches reached steady state, in words."""
     total = sum(len(cell.summary.launches) for cell in result.cells)
     settled = total - sum(cell.summary.unsettled for cell in result.cells)
-    number = f"all {total:,}" if settled == total else f"{settled:,} of {total:,}"
-    return f"{capital(number)} {'launch' if total == 1 else 'launches'} reached steady state."
+    number = f"All {total:,}" if settled == total else f"{settled:,} of {total:,}"
+    return f"{number} {'launch' if total == 1 else 'launches'} reached steady state."
 
 
-def _warmup_reading(result: ScenarioResult) -> tuple[tuple[str, str], ...]:
-    rule = result.measure.warmup
-    if isinstance(rule, WarmupIterations):
-        discarded = f"The scenario drops the first {count(rule.iterations, 'iteration')}."
-    elif isinstance(rule, WarmupSeconds):
-        discarded = f"The scenario drops the first {rule.seconds:g} s."
-    else:
-        discarded = "The warm-up is detected in each launch separately."
-    return (
-        (
-            "Line",
-            (
-                "Every iteration of one launch, the one nearest to the configuration's median. Of"
-                " several workers, the one nearest to the launch's median."
-            ),
-        ),
-        ("Table below", "The minimum, median and maximum of each tenth of that launch."),
-        ("Shaded", f"Warm-up, which is part of no result. {discarded}"),
-    )
-
-
-def _trace_panel(result: ScenarioResult, typical: TypicalLaunch) -> TracePanel:
+def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
     cell, launch, summary = typical.cell, typical.launch, typical.summary
     is_alone = len(launch.workers) == 1
-    cuts = [
-        first_used_iteration(worker, result.measure.warmup, is_alone=is_alone)
-        for worker in launch.workers
-    ]
+    cuts = [first_used_iteration(worker, rule, is_alone=is_alone) for worker in launch.workers]
     worker, cut = min(
         zip(launch.workers, cuts, strict=True),
         key=lambda pair: abs(statistics.median(pair[0].wall_ns[pair[1] :]) - summary.median_ns),
@@ -170,16 +156,19 @@ def _trace_panel(result: ScenarioResult, typical: TypicalLaunch) -> TracePanel:
     values = tuple(sample / length_ns for sample in worker.wall_ns)
     axis = _trace_axis(values, cut)
     peak = max(values)
-    iteration = values.index(peak) + 1
     of_all = "" if is_alone else f" of all {len(launch.workers)} workers"
     values_text = f"median{of_all} {duration(summary.median_ns)}"
     if summary.p99_ns is not None:
         values_text += f", p99 {duration(summary.p99_ns)}"
     steady_state = steady_state_text(summary) if is_alone else f"steady from iteration {cut + 1}"
-    of_one = "" if is_alone else f" of worker {worker.slot}"
+    caption = (
+        f"{unit} per iteration{'' if is_alone else f' of worker {worker.slot}'}, {values_text}"
+    )
+    if peak > axis.high:
+        caption += f"; highest {significant(peak)} {unit}, iteration {values.index(peak) + 1:,}"
     return TracePanel(
-        label=label(cell.cell),
-        caption=f"{unit} per iteration{of_one}, {values_text}",
+        cell=cell.cell,
+        caption=caption,
         trace=Trace(
             mode=mode_class(cell.cell.binding.mode),
             values=values,
@@ -188,18 +177,9 @@ def _trace_panel(result: ScenarioResult, typical: TypicalLaunch) -> TracePanel:
             alt_text=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}:"
             f" {steady_state}, {values_text}",
         ),
-        levels=vertical_ticks(axis),
-        iterations=_iteration_ticks(len(values)),
-        cut_place=_note_position(cut / (len(values) - 1) if cut else 0.0),
         cut_note=steady_state,
-        clipped_note=(
-            f"highest {significant(peak)} {unit}, iteration {iteration:,}"
-            if peak > axis.high
-            else ""
-        ),
         unit=unit,
         stretches=_segments(values),
-        command=reproduce_command(result, (cell.cell,)),
     )
 
 
@@ -218,18 +198,6 @@ def _segments(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
     )
 
 
-def _note_position(share: float) -> str:
-    """The note's position: right of the cut, or left of it if the cut is in the second half.
-
-    In the second half, a phone has no room for text right of the cut.
-
-    >>> _note_position(0.25), _note_position(0.75)
-    ('left:25.0%', 'right:25.0%')
-    """
-    side, distance = ("right", 1 - share) if share > 0.5 else ("left", share)
-    return f"{side}:{round(distance * 100, 2)}%"
-
-
 def _trace_axis(values: Sequence[float], cut: int) -> Axis:
     """A vertical axis over the iterations that are used, and as many others as fit."""
     used = values[cut:] or values
@@ -239,22 +207,8 @@ def _trace_axis(values: Sequence[float], cut: int) -> Axis:
     return linear_axis(max(low - height * 0.1, 0.0), low + height * _HEADROOM, most_ticks=4)
 
 
-def _iteration_ticks(number: int) -> tuple[Tick, ...]:
-    axis = linear_axis(0.0, float(number), most_ticks=4)
-    iterations = [max(int(tick), 1) for tick in axis.ticks if tick == int(tick)]
-    return tuple(
-        Tick(at=round((iteration - 1) / (number - 1) * 100, 2), text=f"{iteration:,}")
-        for iteration in dict.fromkeys(iterations)
-    )
-
-
 # A page contains only the end of a log, where the cause is; the record has all of it.
-_LOG_CHARACTERS = 2_000
-
-
-_OK_LOG_CHARACTERS = 400
-
-
+_LOG_CHARACTERS, _OK_LOG_CHARACTERS = 2_000, 400
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
@@ -265,7 +219,6 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
         summary: None if it has no result.
         reason, fix, evidence: Why it has none or does not count; may be empty.
         log: The end of its log.
-        command: Launches it again.
     """
 
     launch: Launch
@@ -274,17 +227,6 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
     fix: str
     evidence: tuple[str, ...]
     log: str
-    command: CommandLine
-
-    @property
-    def tone(self) -> Tone:
-        """The tone of its status."""
-        return status_tone(self.launch.status)
-
-    @property
-    def steady_state(self) -> str:
-        """How it reached steady state; empty without a result."""
-        return steady_state_text(self.summary) if self.summary else ""
 
 
 def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
@@ -305,7 +247,6 @@ def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
             if launch.disturbance and summary and summary.disturbed
             else evidence_of(launch),
             log=log_tail(launch),
-            command=launch_command(result.run, launch),
         )
         for launch in result.launches
         for summary in [summaries.get(launch.id)]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.launch_metrics import fix_of
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.selection import drop_axes, title_of, varying_axes
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
-from corebound.report.scenario.configurations import UnmeasuredCells
+from corebound.report.scenario.configurations import UnmeasuredCells, unmeasured_cells
 from corebound.units import counted, duration, percent, significant, time_unit
 from corebound.worker.operator_table import Operator
 
-
-def by_type(profile: OperatorProfile) -> dict[str, Operator]:
-    """Its operators by type."""
-    return {operator.type: operator for operator in profile.operators}
+TimeOf = Callable[[OperatorProfile], float | None]
 
 
 def types_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
@@ -30,27 +27,17 @@ def types_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
     return sum(times_ns) if times_ns else None
 
 
-def outside_ns(profile: OperatorProfile) -> float | None:
-    """An iteration's time outside operators, if the profile has it."""
-    return profile.outside_ns
-
-
-def step_ns(profile: OperatorProfile) -> float | None:
-    """The time of an iteration, if the profile has it."""
-    return profile.step_ns
-
-
-def phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
-    """An iteration's time in this phase, if the profile has it."""
-    return profile.phases.get(name)
-
-
-def operators_ns(profile: OperatorProfile) -> float:
+def operators_ns(profile: OperatorProfile) -> int:
     """The total time of all operators of an iteration."""
     return sum(operator.total_ns for operator in profile.operators)
 
 
-def shortest_ns(profile: OperatorProfile) -> int | None:
+def _phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
+    """The time of a phase of an iteration, if the profile has it."""
+    return profile.phases.get(name)
+
+
+def _shortest_ns(profile: OperatorProfile) -> int | None:
     """The same total with each call at its shortest, if the profile has that for all operators."""
     times_ns = [
         operator.quiet_ns for operator in profile.operators if operator.quiet_ns is not None
@@ -58,9 +45,7 @@ def shortest_ns(profile: OperatorProfile) -> int | None:
     return sum(times_ns) if len(times_ns) == len(profile.operators) else None
 
 
-def span_ns(
-    profiles: Sequence[OperatorProfile], time_of: Callable[[OperatorProfile], float | None]
-) -> tuple[float, float] | None:
+def span_ns(profiles: Sequence[OperatorProfile], time_of: TimeOf) -> tuple[float, float] | None:
     """The minimum and maximum over a profile and comparable ones; None if all are equal.
 
     An operator that another profile did not call counts as zero there. None if the first profile
@@ -105,9 +90,7 @@ class Column(Struct, frozen=True, kw_only=True):
 
 def basis_ns(profile: OperatorProfile) -> int:
     """The time that shares refer to: the step, or all operators together if the step is unknown."""
-    if profile.step_ns is not None:
-        return profile.step_ns
-    return sum(operator.total_ns for operator in profile.operators)
+    return operators_ns(profile) if profile.step_ns is None else profile.step_ns
 
 
 def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
@@ -206,75 +189,68 @@ def stacked_bars(columns: Sequence[Column]) -> tuple[StackedBars, ...]:
     Args:
         columns: At least one.
     """
-    parts = [_times_by_type(column.profile) for column in columns]
-    charts = [_bars_of_kind("operator", columns, parts)] if any(parts) else []
+    by_operator = [
+        {operator.type: operator.total_ns for operator in column.profile.operators}
+        for column in columns
+    ]
+    charts = [_bars_by("operator", columns, by_operator)] if any(by_operator) else []
     if with_phases := [column for column in columns if column.profile.phases]:
-        charts.append(
-            _bars_of_kind("phase", with_phases, [column.profile.phases for column in with_phases])
-        )
+        phases = [column.profile.phases for column in with_phases]
+        charts.append(_bars_by("phase", with_phases, phases))
     return tuple(charts)
 
 
-def _times_by_type(profile: OperatorProfile) -> dict[str, int]:
-    return {operator.type: operator.total_ns for operator in profile.operators}
-
-
-def _bars_of_kind(
+def _bars_by(
     kind: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]
 ) -> StackedBars:
-    profiles = [column.profile for column in columns]
-    steps_ns = [max(1, basis_ns(profile)) for profile in profiles]
-    mixed = len({profile.iterations is None for profile in profiles}) > 1
-    widths_ns = steps_ns if mixed else [max(steps_ns)] * len(columns)
-    names = _longest_parts(parts, steps_ns)
-    others_ns = [sum(times.values()) - sum(times.get(name, 0) for name in names) for times in parts]
-    outside_ns = [
-        _outside_parts_ns(step_ns, times) for step_ns, times in zip(steps_ns, parts, strict=True)
+    steps_ns = [max(1, basis_ns(column.profile)) for column in columns]
+    mixed = _is_mixed(columns)
+    longest = _longest_parts(parts, steps_ns)
+    names = {f"h{index}": name for index, name in enumerate(longest)}
+    names |= {_OTHERS: "others", _OUTSIDE: OUTSIDE}
+    pieces_ns = [
+        {
+            **{f"h{index}": times.get(name, 0) for index, name in enumerate(longest)},
+            _OTHERS: sum(times.values()) - sum(times.get(name, 0) for name in longest),
+            # Parallel parts may add up to more than the step.
+            _OUTSIDE: max(0, step_ns - sum(times.values())),
+        }
+        for times, step_ns in zip(parts, steps_ns, strict=True)
     ]
-    key = [(f"h{index}", name) for index, name in enumerate(names)]
-    if any(others_ns):
-        key.append((_OTHERS, "others"))
-    if any(outside_ns):
-        key.append((_OUTSIDE, OUTSIDE))
-    rows = tuple(
-        _bar(
-            column.label,
-            [
-                *((name, f"h{index}", times.get(name, 0)) for index, name in enumerate(names)),
-                ("others", _OTHERS, other_ns),
-                (OUTSIDE, _OUTSIDE, gap_ns),
-            ],
-            step_ns=step_ns,
-            width_ns=width_ns,
+    rows = []
+    for column, step_ns, pieces in zip(columns, steps_ns, pieces_ns, strict=True):
+        most = max(pieces, key=pieces.__getitem__)
+        share = f"{percent(pieces[most] / step_ns, 0)} of it {names[most]}"
+        width_ns = step_ns if mixed else max(steps_ns)
+        rows.append(
+            StackedBar(
+                label=column.label,
+                says=f"{column.label.whole}: {duration(step_ns)}, {share}",
+                whole=duration(step_ns),
+                pieces=tuple(
+                    (colour, round(time_ns / width_ns * 100, 2))
+                    for colour, time_ns in pieces.items()
+                    if time_ns > 0
+                ),
+            )
         )
-        for column, times, width_ns, step_ns, other_ns, gap_ns in zip(
-            columns, parts, widths_ns, steps_ns, others_ns, outside_ns, strict=True
-        )
-    )
-    title = "Shares of a step" if mixed else "A step"
-    return StackedBars(title=f"{title}, by {kind}", key=tuple(key), rows=rows)
-
-
-def _bar(
-    label: Label, parts: Sequence[tuple[str, str, int]], *, step_ns: int, width_ns: int
-) -> StackedBar:
-    """One bar; `parts` has (name, colour, time) of each part."""
-    return StackedBar(
-        label=label,
-        says=_bar_text(label, step_ns, {name: time_ns for name, _, time_ns in parts}),
-        whole=duration(step_ns),
-        pieces=tuple(
-            (colour, round(time_ns / width_ns * 100, 2))
-            for _, colour, time_ns in parts
-            if time_ns > 0
+    return StackedBars(
+        title=f"{'Shares of a step' if mixed else 'A step'}, by {kind}",
+        key=tuple(
+            (colour, name)
+            for colour, name in names.items()
+            if colour not in {_OTHERS, _OUTSIDE} or any(pieces[colour] for pieces in pieces_ns)
         ),
+        rows=tuple(rows),
     )
 
 
-def _bar_text(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:
-    longest = max(times, key=lambda name: times[name])
-    share = percent(times[longest] / whole_ns, 0)
-    return f"{label.whole}: {duration(whole_ns)}, {share} of it {longest}"
+def _is_mixed(columns: Sequence[Column]) -> bool:
+    """Whether some profiles cover one iteration and others all iterations.
+
+    Their times cannot be compared, but shares can.
+    """
+    return len({column.profile.iterations is None for column in columns}) > 1
 
 
 def _longest_parts(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int]) -> list[str]:
@@ -284,11 +260,6 @@ def _longest_parts(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int])
         for name, time_ns in times.items():
             shares[name] = max(shares.get(name, 0.0), time_ns / whole_ns)
     return sorted(shares, key=lambda name: (-shares[name], name))[:_MAX_PARTS]
-
-
-def _outside_parts_ns(whole_ns: int, times: Mapping[str, int]) -> int:
-    """The part of a step outside its parts; parallel parts may add up to more than the step."""
-    return max(0, whole_ns - sum(times.values()))
 
 
 # The number of types listed; the others are summed in one line.
@@ -301,21 +272,30 @@ class OperatorTime(Struct, frozen=True, kw_only=True):
     """A value, its share of the step, and its bounds; each may be empty."""
 
     time: str
-    share: str
+    share: str = ""
     ends: str = ""
 
 
 class OperatorRow(Struct, frozen=True, kw_only=True):
-    """One type of operator, or a sum; `bars` has a colour and a percentage of the longest bar each.
+    """One type of operator, or a sum.
 
-    The colour is empty if there is no value.
+    Attributes:
+        operators: Those of the type in each column; empty for a sum.
+        times: Of each column.
+        bars: A colour and a percentage of the longest bar of each column; the colour is empty if
+            there is no value.
     """
 
     name: str
-    is_type: bool
     times: tuple[OperatorTime, ...]
-    calls: str = ""
+    operators: tuple[Operator | None, ...] = ()
     bars: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Calls per iteration, written once if all columns have the same number."""
+        texts = ["–" if each is None else counted(each.calls) for each in self.operators]
+        return tuple(texts[:1] if len(set(texts)) == 1 else texts)
 
 
 class OperatorTable(Struct, frozen=True, kw_only=True):
@@ -324,11 +304,10 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
     Attributes:
         title: What distinguishes this table from other tables; may be empty.
         notes: Observations about the table.
-        piles: Its columns drawn as bars.
+        stacked_bars: Its columns drawn as bars.
         columns: What was profiled.
         unit: The unit of all times in it; per: what each time is of.
         rows: Types of operators, most time first, then the remaining time.
-        calls: For each of those types the operator of each column, for the time of its calls.
         phases: The same time by phase.
         sums: The totals of each column.
         traces: (name, address) of each column's trace, if it is in the site.
@@ -338,11 +317,10 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
     title: str
     notes: tuple[Text, ...]
     stacked_bars: tuple[StackedBars, ...]
-    columns: tuple[Label, ...]
+    columns: tuple[Column, ...]
     unit: str
     per: str
     rows: tuple[OperatorRow, ...]
-    calls: tuple[tuple[str, tuple[Operator | None, ...]], ...]
     phases: tuple[OperatorRow, ...]
     sums: tuple[OperatorRow, ...]
     traces: tuple[tuple[str, str], ...]
@@ -355,7 +333,6 @@ def operator_table(
     commands: Sequence[CommandLine],
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
-    measured: bool = True,
     launches: int = 0,
 ) -> OperatorTable:
     """Put profiles side by side.
@@ -365,154 +342,134 @@ def operator_table(
         commands: As in `OperatorTable`.
         title: As in `OperatorTable`.
         traces: As in `OperatorTable`.
-        measured: Whether there may be steps that were measured without a profiler.
         launches: The largest number of our launches behind a column; 0 for imported profiles.
     """
-    profiles = [column.profile for column in columns]
-    length_ns, unit = time_unit(basis_ns(profiles[0]))
-    # The time of one iteration cannot be compared with the time of all iterations, but shares can.
-    mixed = len({profile.iterations is None for profile in profiles}) > 1
-    units_ns = [max(1, basis_ns(profile)) if mixed else 1 for profile in profiles]
-    writer = _RowBuilder(columns, length_ns, units_ns)
-    by_column = [by_type(profile) for profile in profiles]
-    types = list(dict.fromkeys(type_ for operators in by_column for type_ in operators))
-
-    def longest(type_: str) -> float:
-        pairs = zip(by_column, units_ns, strict=True)
-        return max(
-            operators[type_].total_ns / unit_ns
-            for operators, unit_ns in pairs
-            if type_ in operators
-        )
-
-    ranked = sorted(types, key=lambda type_: (-longest(type_), type_))
-    shown, others = ranked[:_MAX_TYPES], ranked[_MAX_TYPES:]
-    gaps_ns = [outside_ns(profile) for profile in profiles]
-    gaps = ((time_ns or 0) / unit_ns for time_ns, unit_ns in zip(gaps_ns, units_ns, strict=True))
-    scale = max(*map(longest, shown), *gaps, 0.0) or 1.0
-    rows = [
-        writer.row(
-            type_,
-            partial(types_ns, types=(type_,)),
-            calls=[
-                operators[type_].calls if type_ in operators else None for operators in by_column
-            ],
-            scale=scale,
-        )
-        for type_ in shown
-    ]
-    if others:
-        others_ns = partial(types_ns, types=others)
-        rows.append(writer.row(count(len(others), "other type"), others_ns, scale=scale))
-    if any(time_ns is not None for time_ns in gaps_ns):
-        rows.append(writer.row(OUTSIDE, outside_ns, scale=scale))
+    writer = _RowBuilder(columns)
+    names = dict.fromkeys(name for column in columns for name in column.profile.phases)
     return OperatorTable(
         title=title,
         notes=operator_notes(columns),
         stacked_bars=stacked_bars(columns),
-        columns=tuple(column.label for column in columns),
-        unit=unit,
-        per=_period(profiles),
-        rows=tuple(rows),
-        calls=tuple(
-            (type_, tuple(operators.get(type_) for operators in by_column)) for type_ in shown
-        ),
-        phases=_phase_rows(profiles, writer),
-        sums=_total_rows(columns, writer, measured=measured, launches=launches),
+        columns=tuple(columns),
+        unit=writer.unit,
+        per=_by_period(columns, "in total", "an iteration", "an iteration or in total"),
+        rows=writer.type_rows(),
+        phases=tuple(writer.row(f"of it {name}", partial(_phase_ns, name=name)) for name in names),
+        sums=tuple(_total_rows(columns, writer, launches=launches)),
         traces=traces,
         commands=tuple(commands),
     )
 
 
-def _period(profiles: Sequence[OperatorProfile]) -> str:
-    is_total = [profile.iterations is None for profile in profiles]
-    if all(is_total):
-        return "in total"
-    return "an iteration or in total" if any(is_total) else "an iteration"
+def _by_period(columns: Sequence[Column], total: str, iteration: str, both: str) -> str:
+    """The text that fits whether columns are of an iteration or of all that was profiled."""
+    is_total = [column.profile.iterations is None for column in columns]
+    return total if all(is_total) else both if any(is_total) else iteration
 
 
 class _RowBuilder:
     """Formats times of several columns in one unit."""
 
-    def __init__(
-        self, columns: Sequence[Column], length_ns: float, units_ns: Sequence[int]
-    ) -> None:
+    def __init__(self, columns: Sequence[Column]) -> None:
         """Set the unit of times, and that of bars, which may differ between columns."""
         self._columns = columns
-        self._whole_ns = [basis_ns(column.profile) for column in columns]
-        self._modes = [column.label.mode for column in columns]
-        self._length_ns = length_ns
-        self._units_ns = units_ns
+        self._length_ns, self.unit = time_unit(basis_ns(columns[0].profile))
+        mixed = _is_mixed(columns)
+        self._bar_units_ns = [
+            max(1, basis_ns(column.profile)) if mixed else 1 for column in columns
+        ]
+
+    def type_rows(self) -> tuple[OperatorRow, ...]:
+        """Types of operators, most time first, then the remaining time."""
+        by_column = [
+            {operator.type: operator for operator in column.profile.operators}
+            for column in self._columns
+        ]
+        types = {
+            type_: tuple(operators.get(type_) for operators in by_column)
+            for type_ in dict.fromkeys(type_ for operators in by_column for type_ in operators)
+        }
+        lengths = {
+            type_: max(self._lengths([each.total_ns if each else None for each in operators]))
+            for type_, operators in types.items()
+        }
+        ranked = sorted(types, key=lambda type_: (-lengths[type_], type_))
+        shown, others = ranked[:_MAX_TYPES], ranked[_MAX_TYPES:]
+        gaps_ns = [column.profile.outside_ns for column in self._columns]
+        scale = max(*(lengths[type_] for type_ in shown), *self._lengths(gaps_ns), 0.0) or 1.0
+        rows = [
+            self.row(type_, partial(types_ns, types=(type_,)), operators=types[type_], scale=scale)
+            for type_ in shown
+        ]
+        if others:
+            others_ns = partial(types_ns, types=others)
+            rows.append(self.row(count(len(others), "other type"), others_ns, scale=scale))
+        if any(gap_ns is not None for gap_ns in gaps_ns):
+            rows.append(self.row(OUTSIDE, attrgetter("outside_ns"), scale=scale))
+        return tuple(rows)
+
+    def _lengths(self, times_ns: Sequence[float | None]) -> list[float]:
+        """The lengths of the bars of the columns for these times."""
+        return [
+            (time_ns or 0) / unit_ns
+            for time_ns, unit_ns in zip(times_ns, self._bar_units_ns, strict=True)
+        ]
 
     def row(
         self,
         name: str,
-        time_of: Callable[[OperatorProfile], float | None],
+        time_of: TimeOf,
         *,
-        calls: Sequence[float | None] = (),
+        operators: tuple[Operator | None, ...] = (),
         scale: float | None = None,
         shares: bool = True,
     ) -> OperatorRow:
         """A row with the value that `time_of` returns for each column's profile."""
         times_ns = [time_of(column.profile) for column in self._columns]
-        bars: tuple[tuple[str, float], ...] = ()
-        if scale:
-            bars = tuple(
-                (
-                    mode if time_ns is not None else "",
-                    round(min((time_ns or 0) / unit_ns / scale, 1.0) * 100, 1),
-                )
-                for mode, time_ns, unit_ns in zip(
-                    self._modes, times_ns, self._units_ns, strict=True
-                )
-            )
         return OperatorRow(
             name=name,
-            is_type=bool(calls),
+            operators=operators,
             times=tuple(
-                self._time(
+                self.time(
                     time_ns,
-                    whole_ns if shares else None,
                     span_ns((column.profile, *column.others), time_of),
+                    whole_ns=basis_ns(column.profile) if shares else 0,
                 )
-                for column, time_ns, whole_ns in zip(
-                    self._columns, times_ns, self._whole_ns, strict=True
-                )
+                for column, time_ns in zip(self._columns, times_ns, strict=True)
             ),
-            calls=_calls_text(calls),
-            bars=bars,
+            bars=tuple(
+                (
+                    "" if time_ns is None else column.label.mode,
+                    round(min(length / scale, 1.0) * 100, 1),
+                )
+                for column, time_ns, length in zip(
+                    self._columns, times_ns, self._lengths(times_ns), strict=True
+                )
+            )
+            if scale
+            else (),
         )
 
-    def measured(self, name: str) -> OperatorRow:
-        """A row of the steps that were measured without a profiler, each with its interval."""
-        times = (
-            self._time(column.measured_ns, None, column.measured_ends_ns, sign="–")
-            for column in self._columns
-        )
-        return OperatorRow(name=name, is_type=False, times=tuple(times))
-
-    def _time(
+    def time(
         self,
         time_ns: float | None,
-        whole_ns: int | None,
         ends_ns: tuple[float, float] | None,
         *,
+        whole_ns: int = 0,
         sign: str = " … ",
     ) -> OperatorTime:
+        """A value with its bounds, and with its share of the whole if that is known."""
         if time_ns is None:
-            return OperatorTime(time="–", share="")
-        share = _share_text(time_ns / whole_ns) if whole_ns else ""
+            return OperatorTime(time="–")
+        ends = ""
+        if ends_ns is not None:
+            low, high = (end_ns / self._length_ns for end_ns in ends_ns)
+            ends = f"{_time_text(low)}{sign}{_time_text(high) if high <= _MAX_SHOWN else '∞'}"
         return OperatorTime(
             time=_time_text(time_ns / self._length_ns),
-            share=share,
-            ends=self._between(ends_ns, sign),
+            share=_share_text(time_ns / whole_ns) if whole_ns else "",
+            ends=ends,
         )
-
-    def _between(self, ends_ns: tuple[float, float] | None, sign: str) -> str:
-        if ends_ns is None:
-            return ""
-        low, high = (end_ns / self._length_ns for end_ns in ends_ns)
-        return f"{_time_text(low)}{sign}{_time_text(high) if high <= _MAX_SHOWN else '∞'}"
 
 
 def _share_text(value: float) -> str:
@@ -524,62 +481,40 @@ def _time_text(value: float) -> str:
     return "< 0.01" if 0 < value < 0.01 else significant(value) if value >= 1 else f"{value:.2f}"
 
 
-def _calls_text(calls: Sequence[float | None]) -> str:
-    """Calls per iteration, written once if all columns have the same number."""
-    texts = ["–" if number is None else counted(number) for number in calls]
-    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
-
-
-def _phase_rows(
-    profiles: Sequence[OperatorProfile], writer: _RowBuilder
-) -> tuple[OperatorRow, ...]:
-    names = dict.fromkeys(name for profile in profiles for name in profile.phases)
-    return tuple(writer.row(f"of it {name}", partial(phase_ns, name=name)) for name in names)
-
-
 def _total_rows(
-    columns: Sequence[Column], writer: _RowBuilder, *, measured: bool, launches: int
-) -> tuple[OperatorRow, ...]:
+    columns: Sequence[Column], writer: _RowBuilder, *, launches: int
+) -> Iterator[OperatorRow]:
     """The totals of each column; a line without any value is left out."""
-    profiles = [column.profile for column in columns]
-    rows: list[OperatorRow] = []
-    if any(profile.step_ns is None for profile in profiles):
-        rows.append(writer.row("all operators together", operators_ns))
-    if any(profile.step_ns is not None for profile in profiles):
-        rows.append(writer.row(f"{_step_name(profiles)}{_launches_note(launches)}", step_ns))
-    if any(shortest_ns(profile) is not None for profile in profiles):
-        rows.append(
-            writer.row(
-                "its operators, with the shortest time of each call", shortest_ns, shares=False
-            )
+    with_step = [column for column in columns if column.profile.step_ns is not None]
+    if len(with_step) < len(columns):
+        yield writer.row("all operators together", operators_ns)
+    if with_step:
+        name = _by_period(
+            with_step,
+            "all that was profiled",
+            "one step, profiled",
+            "one step, or all that was profiled",
         )
-    if measured:
-        rows.append(writer.measured("median step, measured"))
-    return tuple(rows)
-
-
-def _launches_note(launches: int) -> str:
-    """The number of launches behind a column, for the row of its total."""
-    if not launches:
-        return ""
-    return " in one launch" if launches == 1 else f" in the latest of {launches} launches"
-
-
-def _step_name(profiles: Sequence[OperatorProfile]) -> str:
-    is_total = [profile.iterations is None for profile in profiles if profile.step_ns is not None]
-    if all(is_total):
-        return "all that was profiled"
-    return "one step, or all that was profiled" if any(is_total) else "one step, profiled"
+        behind = " in one launch" if launches == 1 else f" in the latest of {launches} launches"
+        yield writer.row(f"{name}{behind if launches else ''}", attrgetter("step_ns"))
+    if any(_shortest_ns(column.profile) is not None for column in columns):
+        yield writer.row(
+            "its operators, with the shortest time of each call", _shortest_ns, shares=False
+        )
+    if any(column.measured_ns is not None for column in columns):
+        yield OperatorRow(
+            name="median step, measured",
+            times=tuple(
+                writer.time(column.measured_ns, column.measured_ends_ns, sign="–")
+                for column in columns
+            ),
+        )
 
 
 class Operators(Struct, frozen=True, kw_only=True):
-    """The section: a table for each baseline, and the cells that could not be profiled.
-
-    `reading` pairs each term with its meaning.
-    """
+    """The section: a table for each baseline, and the cells that could not be profiled."""
 
     lead: str
-    reading: tuple[tuple[str, str], ...]
     tables: tuple[OperatorTable, ...]
     unprofiled: tuple[UnmeasuredCells, ...]
 
@@ -604,34 +539,17 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
         )
         for group in groups
     )
+    latest = {
+        launch.cell.key: launch
+        for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
+    }
     return Operators(
         lead=_operators_lead(groups),
-        reading=_reading(groups) if tables else (),
         tables=tables,
-        unprofiled=_unprofiled_cells(result),
-    )
-
-
-def _reading(groups: Sequence[Sequence[CellProfile]]) -> tuple[tuple[str, str], ...]:
-    return (
-        (
-            "Time",
-            "Self time an iteration, from a launch of its own under the framework's profiler.",
+        unprofiled=unmeasured_cells(
+            (launch for launch in latest.values() if launch.status != "ok"), result.profiles
         ),
-        ("Several threads", "Time that operators share is divided among them: columns add up."),
-        ("Minimum … maximum", _basis_note(groups)),
-        ("Single calls", "Folded below the table, shortest to longest."),
     )
-
-
-def _basis_note(groups: Sequence[Sequence[CellProfile]]) -> str:
-    """What the values of a column come from, and so what the range below them contains."""
-    if any(profile.others for group in groups for profile in group):
-        return (
-            "Of all profiles of the configuration in the same environment; the value is of the"
-            " latest launch. From six profiles on, they bound the median with 95 % confidence."
-        )
-    return "There is one launch for each configuration, so there is no interval."
 
 
 def _by_baseline(result: ScenarioResult) -> list[list[CellProfile]]:
@@ -687,29 +605,3 @@ def _group_table(
 
 def _with_disturbed(cell_label: Label) -> Label:
     return replace(cell_label, more=", ".join(filter(None, (cell_label.more, "disturbed"))))
-
-
-def _unprofiled_cells(result: ScenarioResult) -> tuple[UnmeasuredCells, ...]:
-    """Cells without a profile and why, grouped by reason under the first cell's name."""
-    by_reason: dict[tuple[str, str], UnmeasuredCells] = {}
-    latest = {
-        launch.cell.key: launch
-        for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
-    }
-    for launch in latest.values():
-        if launch.status == "ok":
-            continue
-        reason = launch.reason or "no reason was recorded."
-        cell_label = label(launch.cell)
-        by_reason.setdefault(
-            (launch.status, reason),
-            UnmeasuredCells(
-                label=cell_label,
-                status=launch.status,
-                reason=reason,
-                fix=fix_of(launch, result.profiles),
-                cells=(launch.cell,),
-                command=reproduce_command(result, (launch.cell,)),
-            ),
-        )
-    return tuple(by_reason.values())

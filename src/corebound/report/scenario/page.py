@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.fairness import Check, checks
 from corebound.analysis.recommendation import advise
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
+from corebound.present.sections import Fact
 from corebound.report.elements import Action, Head, Hero, action_of
 from corebound.report.inputs import PageContext
 from corebound.report.pages.claims import ClaimRow, claim_rows
@@ -19,34 +20,31 @@ from corebound.report.scenario.heat_map import HeatMap, heat_map
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
 from corebound.report.scenario.launches import (
     LaunchRow,
-    Warmup,
+    TracePanel,
     launch_rows,
+    trace_panels,
     typical_launches,
-    warmup,
 )
 from corebound.report.scenario.operators import Operators, operators
-from corebound.report.scenario.provenance import Provenance, provenance
+from corebound.report.scenario.provenance import environment_facts
 from corebound.report.scenario.scaling import Scaling, scaling
 from corebound.report.scenario.serving import Serving, serving
-from corebound.report.scenario.threads import (
-    CpuAffinity,
-    ThreadActivity,
-    cpu_affinities,
-    thread_activity,
-)
+from corebound.report.scenario.threads import ThreadActivity, placed_cells, thread_activity
 from corebound.report.scenario.verdict import hero
-from corebound.report.urls import host_file, run_file
-from corebound.scenario.models import Scenario
 
 
 class ScenarioPage(Struct, frozen=True, kw_only=True):
-    """The content of a scenario's page; sections without data are None or empty."""
+    """The content of a scenario's page; sections without data are None or empty.
+
+    Attributes:
+        advice: What to do, in words; empty if the headline says it.
+        placements: The configurations whose CPUs are drawn.
+        traces: Every iteration of some launches.
+        facts: The environment of the measurement.
+    """
 
     head: Head
-    scenario: Scenario
-    name: str
-    run: str
-    host: str
+    result: ScenarioResult
     hero: Hero
     advice: str
     action: Action | None
@@ -58,12 +56,12 @@ class ScenarioPage(Struct, frozen=True, kw_only=True):
     history: ScenarioHistory | None
     operators: Operators | None
     scaling: Scaling | None
-    cpu_affinities: tuple[CpuAffinity, ...]
-    warmup: Warmup | None
+    placements: tuple[CellResult, ...]
+    traces: tuple[TracePanel, ...]
     claims: tuple[ClaimRow, ...]
     launches: tuple[LaunchRow, ...]
-    launch_counts: str
-    provenance: Provenance
+    facts: tuple[Fact, ...]
+    checks: tuple[Check, ...]
 
 
 def scenario_page(
@@ -84,42 +82,32 @@ def scenario_page(
         traces: For each launch whose trace is in the site, its address from the page.
     """
     shown = typical_launches(result)
-    table = configurations(result)
     (advice,) = advise([result], context.races)
-    origin = provenance(result, records_file=records_file)
-    evaluated = [check for check in origin.checks if check.passed is not None]
-    verdict_section = hero(
-        result,
-        sum(check.passed is True for check in evaluated),
-        len(evaluated),
-        context.calibrations,
-    )
+    fairness = checks(result)
+    verdict_section = hero(result, fairness, context.calibrations)
     return ScenarioPage(
         head=Head(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
             description=plain(verdict_section.support),
             made=f"Measured with corebound {result.run.corebound}; page made {day(context.now)}.",
         ),
-        scenario=result.scenario,
-        name=result.scenario.name,
-        run=run_file(result.run),
-        host=host_file(result.run.host.id),
+        result=result,
         hero=verdict_section,
         # That of a comparison of commits is the headline.
         advice=advice.says if advice.says != plain(verdict_section.verdict) else "",
         action=action_of(advice, prompt=advice.says),
-        heat_map=heat_map(result, table.anchors),
-        configurations=table,
+        heat_map=heat_map(result),
+        configurations=configurations(result),
         findings=tuple(findings),
         serving=serving(result),
         thread_activity=thread_activity(result, shown),
         history=scenario_history(result, context.history),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
-        cpu_affinities=cpu_affinities(result),
-        warmup=warmup(result, shown),
+        placements=placed_cells(result),
+        traces=trace_panels(shown, result.measure.warmup),
         claims=claim_rows(result),
         launches=launch_rows(result),
-        launch_counts=launch_counts(result.launches).says,
-        provenance=origin,
+        facts=environment_facts(result, records_file=records_file),
+        checks=fairness,
     )

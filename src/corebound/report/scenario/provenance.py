@@ -1,13 +1,9 @@
-"""How to reproduce a result, and the environment it was measured in."""
+"""What a result was measured with, and how long that takes."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from msgspec import Struct
-
-from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.fairness import Check, checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.throughput import factors
 from corebound.analysis.wording import count, day, total_time
@@ -20,37 +16,23 @@ from corebound.scenario.compared_axis import compared_axis
 from corebound.units import cpu_quota, significant, size
 
 
-class Provenance(Struct, frozen=True, kw_only=True):
-    """How to reproduce this result, and the environment it was measured in."""
-
-    command: CommandLine
-    comment: str
-    facts: tuple[Fact, ...]
-    checks: tuple[Check, ...]
-
-
-def provenance(result: ScenarioResult, *, records_file: str) -> Provenance:
-    """The last section of a scenario's page.
+def environment_facts(result: ScenarioResult, *, records_file: str) -> tuple[Fact, ...]:
+    """The environment that a scenario was measured in.
 
     Args:
         result: The scenario's result.
         records_file: The run's record file, as a path from the records' folder.
     """
-    return Provenance(
-        command=reproduce_command(result, ()),
-        comment=_command_comment(result),
-        facts=(
-            *_run_facts(result, records_file),
-            *host_facts(result.run),
-            *_preflight_facts(result.run),
-            *_environment_facts(result),
-        ),
-        checks=checks(result),
+    return (
+        *_run_facts(result, records_file),
+        *host_facts(result.run),
+        *_preflight_facts(result.run),
+        *_environment_facts(result),
     )
 
 
-def _command_comment(result: ScenarioResult) -> str:
-    """What the command does, and how long it took here, as far as the run got."""
+def command_comment(result: ScenarioResult) -> str:
+    """What the command for the page does, and how long it took here, as far as the run got."""
     is_compared = compared_axis(result.source.document) is not None
     what = f"measures {'the two sides' if is_compared else 'every configuration'}"
     spent_ns = sum(launch.duration_ns for launch in result.launches)

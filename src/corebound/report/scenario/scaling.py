@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import Label, axis_value, binding_name, mode_class, speedup
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
-from corebound.report.charts.lines import ScalingCurve, ScalingPoint
-from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
+from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.report.elements import horizontal_ticks, vertical_ticks
+from corebound.scenario.cell import Cell
 from corebound.units import percent
 
 # Fewer points are only a comparison, which the interval table shows.
@@ -22,42 +22,11 @@ _AXIS = "threads"
 _LINEAR_SPAN = 8
 
 
-class ScalingRow(Struct, frozen=True, kw_only=True):
-    """One point of a curve; its values are relative to those with the fewest threads.
-
-    Attributes:
-        point: Its threads, and its speed with an interval.
-        ideal: The speed if it grew as much as the threads.
-    """
-
-    label: Label
-    point: ScalingPoint
-    ideal: float
-
-    @property
-    def efficiency(self) -> float:
-        """Its speed as a share of the ideal."""
-        return self.point.speed / self.ideal
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The interval of its speed."""
-        low, high = self.point.low, self.point.high
-        return None if low is None or high is None else (low, high)
-
-
 class Scaling(Struct, frozen=True, kw_only=True):
-    """The section: a chart and the table behind it; `command` measures all of it again."""
+    """The section: the chart, which the table repeats; `cells` are all in it."""
 
-    curves: tuple[ScalingCurve, ...]
-    key: tuple[tuple[Label, int], ...]
-    across: Axis
-    up: Axis
-    levels: tuple[Tick, ...]
-    along: tuple[Tick, ...]
-    says: str
-    rows: tuple[ScalingRow, ...]
-    command: CommandLine
+    chart: CurveChart
+    cells: tuple[Cell, ...]
 
 
 def scaling(result: ScenarioResult) -> Scaling | None:
@@ -82,30 +51,19 @@ def scaling(result: ScenarioResult) -> Scaling | None:
     fewest = {group[0][0] for group in configurations}
     if not configurations or len(fewest) > 1:
         return None
-    curves = tuple(_curve(group, dash) for dash, group in enumerate(configurations))
-    labels = tuple(_label(group[0][1]) for group in configurations)
+    curves = tuple(_curve(group, index % 4) for index, group in enumerate(configurations))
     across, up = _axes(curves)
-    rows = tuple(
-        ScalingRow(
-            label=label,
-            point=point,
-            ideal=point.threads / curve.points[0].threads,
-        )
-        for label, curve in zip(labels, curves, strict=True)
-        for point in curve.points
-    )
     return Scaling(
-        curves=curves,
-        key=tuple((label, dash) for dash, label in enumerate(labels)),
-        across=across,
-        up=up,
-        levels=vertical_ticks(up, ratio_tick),
-        along=horizontal_ticks(across),
-        says="Speed against threads, beside the ideal. " + "; ".join(_curve_ends(rows)) + ".",
-        rows=rows,
-        command=reproduce_command(
-            result, [cell.cell for group in configurations for _, cell in group]
+        chart=CurveChart(
+            curves=curves,
+            across=across,
+            up=up,
+            levels=vertical_ticks(up, ratio_tick),
+            along=horizontal_ticks(across),
+            alt_text=f"Speed against threads, beside the ideal. {'; '.join(map(_end, curves))}.",
+            has_ideal=True,
         ),
+        cells=tuple(cell.cell for group in configurations for _, cell in group),
     )
 
 
@@ -116,12 +74,11 @@ def _cells_and_duplicates(result: ScenarioResult) -> Iterator[CellResult]:
         yield from (replace(cell, cell=duplicate) for duplicate in cell.duplicates)
 
 
-def _curve_ends(rows: Sequence[ScalingRow]) -> Iterator[str]:
-    """Where each configuration's curve ends, in words."""
-    for row in {row.label: row for row in rows}.values():
-        gain, efficiency = speedup(row.point.speed), percent(row.efficiency, 0)
-        reached = f"{gain} with {row.point.threads:g} threads, {efficiency} of the ideal"
-        yield f"{row.label.whole}: {reached}"
+def _end(curve: Curve) -> str:
+    """Where a configuration's curve ends, in words."""
+    first, last = curve.points[0], curve.points[-1]
+    reached = f"{speedup(last.y)} with {last.x:g} threads"
+    return f"{curve.label.whole}: {reached}, {percent(last.y / (last.x / first.x), 0)} of the ideal"
 
 
 def _label(cell: CellResult) -> Label:
@@ -133,34 +90,28 @@ def _label(cell: CellResult) -> Label:
     )
 
 
-def _curve(group: list[tuple[int, CellResult]], dash: int) -> ScalingCurve:
-    first_ns = group[0][1].summary.median_ns or 1.0
+def _curve(group: Sequence[tuple[int, CellResult]], dash: int) -> Curve:
+    first = group[0][1]
+    first_ns = first.summary.median_ns or 1.0
     points = []
     for threads, cell in group:
         interval = cell.summary.interval
-        median_ns = cell.summary.median_ns or first_ns
         points.append(
-            ScalingPoint(
-                threads=threads,
-                speed=first_ns / median_ns,
-                low=first_ns / interval.high if interval else None,
-                high=first_ns / interval.low if interval and interval.low > 0 else None,
+            CurvePoint(
+                x=threads,
+                y=first_ns / (cell.summary.median_ns or first_ns),
+                y_ends=(first_ns / interval.high, first_ns / interval.low)
+                if interval and interval.low > 0
+                else None,
             )
         )
-    return ScalingCurve(
-        mode=mode_class(group[0][1].cell.binding.mode), dash=dash % 4, points=tuple(points)
-    )
+    return Curve(label=_label(first), dash=dash, points=tuple(points))
 
 
-def _axes(curves: tuple[ScalingCurve, ...]) -> tuple[Axis, Axis]:
-    threads = sorted({point.threads for curve in curves for point in curve.points})
-    ends = [
-        end
-        for curve in curves
-        for point in curve.points
-        for end in (point.speed, point.low, point.high)
-        if end is not None
-    ]
+def _axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
+    points = [point for curve in curves for point in curve.points]
+    threads = sorted({point.x for point in points})
+    ends = [end for point in points for end in (point.y, *(point.y_ends or ()))]
     span = threads[-1] / threads[0]
     low, high = min([*ends, 1.0]), min(max([*ends, 1.0]) * 1.1, max(span, 1.1) * 2)
     if span > _LINEAR_SPAN:

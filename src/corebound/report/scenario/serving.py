@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
-from corebound.analysis.selection import CellGroup, by_baseline
-from corebound.analysis.server_workers import (
-    BOUND_LEVELS,
-    MEMORY_ON_OTHER_NODE,
-    WorkerActivity,
-    worker_activity,
-)
-from corebound.analysis.wording import (
-    Fact,
-    count,
-    full_name,
-    mode_class,
-)
+from corebound.analysis.selection import by_baseline
+from corebound.analysis.server_workers import WorkerActivity, worker_activity
+from corebound.analysis.wording import Label, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch, Served
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
-from corebound.report.charts.lines import (
-    FIRST,
-    LoadPoint,
-    PercentileCurve,
-    TradeoffCurve,
-    percentile_position,
-)
-from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
+from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.report.elements import horizontal_ticks, vertical_ticks
+from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import MeanWithInterval, ServedCell, p99_9_ns, summarise_served
@@ -45,29 +29,12 @@ _MIN_POINTS = 2
 _LINEAR_SPAN = 12.0
 # The number of line styles that are distinguishable without colour.
 _DASHES = 4
+# Each reduction of the remaining requests by a factor of ten takes the same width.
+_PERCENTILES = {2.0: "p50", 10.0: "p90", 100.0: "p99", 1_000.0: "p99.9", 10_000.0: "p99.99"}
+_ONE_OF = Axis(low=2.0, high=10_000.0, scale="log", ticks=tuple(_PERCENTILES))
 
 
-class ThroughputLatency(Struct, frozen=True, kw_only=True):
-    """The drawing; the table of the section has the same content.
-
-    Attributes:
-        marks: (per cent from the left, per cent from the top, number) of each configuration's last
-            dot; the number is that of `key`.
-        key: (number, colour, name) of each configuration.
-    """
-
-    caption: str
-    curves: tuple[TradeoffCurve, ...]
-    across: Axis
-    up: Axis
-    says: str
-    levels: tuple[Tick, ...]
-    along: tuple[Tick, ...]
-    marks: tuple[tuple[float, float, int], ...]
-    key: tuple[tuple[int, str, str], ...]
-
-
-def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> ThroughputLatency | None:
+def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> CurveChart | None:
     """Successful requests per second against the 99th percentile of latency; None for a single dot.
 
     Configurations that differ only in their load form one line.
@@ -75,40 +42,36 @@ def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> Throug
     if len(cells) < _MIN_POINTS:
         return None
     length_ns, unit = time_unit(min(served.p99_ns.value for _, served in cells))
-    configurations = _by_name_without_load(cells)
     curves = tuple(
-        TradeoffCurve(
-            mode=mode_class(group[0][0].cell.binding.mode),
+        Curve(
+            label=Label(mode=mode_class(group[0][0].cell.binding.mode), name=name, more=""),
             dash=index % _DASHES,
-            spots=tuple(
-                _point(served, length_ns)
+            points=tuple(
+                CurvePoint(
+                    x=served.per_s.value,
+                    y=served.p99_ns.value / length_ns,
+                    x_ends=_ends(served.per_s, 1.0),
+                    y_ends=_ends(served.p99_ns, length_ns),
+                )
                 for _, served in sorted(group, key=lambda pair: pair[1].per_s.value)
             ),
         )
-        for index, group in enumerate(configurations.values())
+        for index, (name, group) in enumerate(_by_name_without_load(cells).items())
     )
     across, up = _axes(curves)
-    names = list(configurations)
     points = "; ".join(
         f"{full_name(cell.cell)}: {significant(served.per_s.value)} requests/s at a p99 of"
         f" {duration(served.p99_ns.value)}"
         for cell, served in cells
     )
-    return ThroughputLatency(
-        caption=f"p99, {unit}, against successful requests/s; lower and further right is better",
+    return CurveChart(
         curves=curves,
         across=across,
         up=up,
-        says=f"Latency against throughput of {count(len(curves), 'configuration')}. {points}.",
+        unit=unit,
         levels=vertical_ticks(up),
         along=horizontal_ticks(across),
-        marks=tuple(
-            _number_position(curve, across, up, number) for number, curve in enumerate(curves, 1)
-        ),
-        key=tuple(
-            (number, curve.mode, name)
-            for number, (name, curve) in enumerate(zip(names, curves, strict=True), 1)
-        ),
+        alt_text=f"Latency against throughput of {count(len(curves), 'configuration')}. {points}.",
     )
 
 
@@ -123,40 +86,20 @@ def _by_name_without_load(
     return groups
 
 
-def _point(served: ServedCell, length_ns: float) -> LoadPoint:
-    return LoadPoint(
-        per_s=served.per_s.value,
-        latency=served.p99_ns.value / length_ns,
-        per_s_ends=_ends(served.per_s, 1.0),
-        latency_ends=_ends(served.p99_ns, length_ns),
-    )
-
-
 def _ends(estimate: MeanWithInterval, unit: float) -> tuple[float, float] | None:
     interval = estimate.interval
     return None if interval is None else (interval.low / unit, interval.high / unit)
 
 
-def _axes(curves: Sequence[TradeoffCurve]) -> tuple[Axis, Axis]:
+def _axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
     """Axes over the estimates, with some padding; longer intervals end at the edge."""
-    rates = [spot.per_s for curve in curves for spot in curve.spots]
-    tails = [spot.latency for curve in curves for spot in curve.spots]
+    rates = [point.x for curve in curves for point in curve.points]
+    tails = [point.y for curve in curves for point in curve.points]
     if max(rates) / min(rates) > _LINEAR_SPAN:
         across = log_axis(min(rates) / 1.3, max(rates) * 1.3, most_ticks=6)
     else:
         across = linear_axis(0.0, max(rates) * 1.12, most_ticks=6)
     return across, log_axis(min(tails) / 1.4, max(tails) * 1.4, most_ticks=5)
-
-
-def _number_position(
-    curve: TradeoffCurve, across: Axis, up: Axis, number: int
-) -> tuple[float, float, int]:
-    last = curve.spots[-1]
-    left, top = across.clipped(last.per_s), 1 - up.clipped(last.latency)
-    return round(left * 100, 2), round(top * 100, 2), number
-
-
-SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
 
 
 class ServingRow(Struct, frozen=True, kw_only=True):
@@ -171,57 +114,20 @@ class ServingRow(Struct, frozen=True, kw_only=True):
     p99_9_range_ns: tuple[float, float] | None
 
 
-class LatencyPanel(Struct, frozen=True, kw_only=True):
-    """Latency by percentile of configurations that are compared with each other.
-
-    `key` has each configuration's name, colour and line style.
-    """
-
-    title: str
-    caption: str
-    curves: tuple[PercentileCurve, ...]
-    axis: Axis
-    shares: tuple[float, ...]
-    says: str
-    levels: tuple[Tick, ...]
-    along: tuple[Tick, ...]
-    key: tuple[tuple[str, str, int], ...]
-
-
 class Serving(Struct, frozen=True, kw_only=True):
-    """The section; `reading` pairs each column with its meaning.
+    """The section.
 
-    `command` measures all rows again.
+    Attributes:
+        notes: About the load generator, and about what is unavailable.
+        panels: For each group of configurations that are compared with each other its title, and
+            its latency by percentile: the horizontal axis is `n` of the slowest of `n` requests.
+        throughput_latency: Both of all configurations.
     """
 
-    reading: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     rows: tuple[ServingRow, ...]
-    panels: tuple[LatencyPanel, ...]
-    throughput_latency: ThroughputLatency | None
-    command: CommandLine
-
-    @property
-    def has_streams(self) -> bool:
-        """Whether the answers of any configuration are streams of tokens."""
-        return any(row.served.streamed is not None for row in self.rows)
-
-    @property
-    def has_core_bound(self) -> bool:
-        """Whether the core-bound share of any configuration is known."""
-        return any(row.workers.core_bound is not None for row in self.rows)
-
-    @property
-    def has_remote_memory(self) -> bool:
-        """Whether the share of remote memory of any configuration is known."""
-        return any(row.workers.remote_memory is not None for row in self.rows)
-
-
-_STREAM_READING = (
-    ("First token", "The time from the start of the latency to the first token of an answer."),
-    ("Per token", "An answer's mean time from one token to the next."),
-    ("Within bounds", "Goodput: answers per second whose two times are within the bounds."),
-)
+    panels: tuple[tuple[str, CurveChart], ...]
+    throughput_latency: CurveChart | None
 
 
 def serving(result: ScenarioResult) -> Serving | None:
@@ -242,28 +148,19 @@ def serving(result: ScenarioResult) -> Serving | None:
         )
         for cell, served in cells
     )
-    unavailable = unavailable_note(row.workers for row in rows)
+    unavailable = _unavailable_note([row.workers for row in rows])
+    served_of = {cell.cell.key: served for cell, served in cells}
     return Serving(
-        reading=(
-            (
-                "Requests/s",
-                "Successful requests. Errors are counted apart, and are in no latency.",
-            ),
-            ("p50 to p99", "Geometric means over launches, with their 95 % CI."),
-            ("p99.9", "Of all requests of all launches, from 1,000 on."),
-            *(_STREAM_READING if any(served.streamed for _, served in cells) else ()),
-            (
-                "Cores shared",
-                "The share of time with two or more workers on a core, of the time with any.",
-            ),
-            ("Core bound", "The share of pipeline slots that wait for execution units."),
-            ("Minimum … maximum", "Of launches; the value beside it is their median."),
-        ),
-        notes=(*_serving_notes(cells), *((unavailable,) if unavailable else ())),
+        notes=(*_serving_notes(cells), *([unavailable] if unavailable else [])),
         rows=rows,
-        panels=_latency_panels(cells),
+        panels=tuple(
+            (
+                group.title,
+                _percentiles([(cell, served_of[found.cell.key]) for cell, found in group.cells]),
+            )
+            for group in by_baseline([cell for cell, _ in cells])
+        ),
         throughput_latency=throughput_latency(cells),
-        command=reproduce_command(result, [cell.cell for cell, _ in cells]),
     )
 
 
@@ -322,111 +219,48 @@ def _mlperf_note(runs: Sequence[MlPerf]) -> str:
     return f"{text}."
 
 
-def _latency_panels(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[LatencyPanel, ...]:
-    served_of = {cell.cell.key: served for cell, served in cells}
-    return tuple(
-        _latency_panel(group, served_of) for group in by_baseline([cell for cell, _ in cells])
-    )
-
-
-def _latency_panel(grouped: CellGroup, served_of: Mapping[str, ServedCell]) -> LatencyPanel:
-    group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
-    length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
+def _percentiles(group: Sequence[tuple[Cell, ServedCell]]) -> CurveChart:
+    """The latencies of configurations by percentile."""
+    least_ns = min(served.p50_ns.value for _, served in group)
+    length_ns, unit = time_unit(least_ns)
     curves = tuple(
-        PercentileCurve(
-            mode=mode_class(cell.binding.mode),
+        Curve(
+            label=label(cell),
             dash=index % _DASHES,
             points=tuple(
-                (point.share, point.latency_ns / length_ns)
+                CurvePoint(x=1 / (1 - point.share), y=point.latency_ns / length_ns)
                 for point in served.curve
                 # A curve ends at its single slowest request.
-                if FIRST <= point.share <= 1 - 1 / (served.requests - served.errors)
+                if 0.5 <= point.share <= 1 - 1 / (served.requests - served.errors)
             ),
+            has_dots=False,
         )
         for index, (cell, served) in enumerate(group)
     )
-    least_ns = min(served.p50_ns.value for _, served in group)
     # A curve with too few requests to be drawn still leaves room for the values in its row.
-    drawn = (latency for curve in curves for _, latency in curve.points)
+    drawn = (point.y for curve in curves for point in curve.points)
     highest = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
-    axis = log_axis(least_ns / length_ns / 1.3, highest * 1.15, most_ticks=6)
+    up = log_axis(least_ns / length_ns / 1.3, highest * 1.15, most_ticks=6)
     values_text = "; ".join(
         f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
         f" {duration(served.p99_ns.value)}"
         for cell, served in group
     )
-    return LatencyPanel(
-        title=grouped.title,
-        caption=f"Latency by percentile, {unit}, log scales",
+    return CurveChart(
         curves=curves,
-        axis=axis,
-        shares=tuple(share_text for share_text, _ in SHARES),
-        says=f"Latency by percentile. {values_text}.",
-        levels=vertical_ticks(axis),
-        along=tuple(
-            Tick(at=round(percentile_position(share_text) * 100, 2), text=text)
-            for share_text, text in SHARES
-        ),
-        key=tuple(
-            (full_name(cell), curve.mode, curve.dash)
-            for (cell, _), curve in zip(group, curves, strict=True)
-        ),
+        across=_ONE_OF,
+        up=up,
+        unit=unit,
+        levels=vertical_ticks(up),
+        along=horizontal_ticks(_ONE_OF, _PERCENTILES.__getitem__),
+        alt_text=f"Latency by percentile. {values_text}.",
     )
 
 
-UNAVAILABLE = "unavailable"
-
-
-def worker_values(workers: WorkerActivity) -> tuple[Fact, ...]:
-    """The values that a page shows of a server configuration's workers.
-
-    Unavailable values are marked as such, unless `reasons` covers them with one reason for all.
-    """
-    use_text = ", ".join(f"CPU {cpu} {percent(share, 0)}" for cpu, share in workers.cpu_use.items())
-    bound_text = "of slots core bound"
-    if workers.core_bound_workers:
-        by_worker = ", ".join(percent(share, 0) for share in workers.core_bound_workers)
-        bound_text += f" ({count(len(workers.core_bound_workers), 'worker')}: {by_worker})"
-    used = Fact(
-        value=use_text or UNAVAILABLE,
-        says="used by workers" if use_text else "CPU use",
-        known=bool(use_text),
-    )
-    overlap = "of busy cores' time with two workers or more"
-    remote_text = "of memory on another node"
-    shares = (
-        (_worker_value(workers.core_bound, bound_text, "core-bound share"), BOUND_LEVELS),
-        (
-            _worker_value(workers.memory_bound, "of slots memory bound", "memory-bound share"),
-            BOUND_LEVELS,
-        ),
-        (
-            _worker_value(workers.remote_memory, remote_text, "share of remote memory"),
-            MEMORY_ON_OTHER_NODE,
-        ),
-    )
-    return (
-        used,
-        _worker_value(workers.overlap, overlap, "overlap of workers"),
-        *(value for value, reason in shares if value.known or reason not in workers.unavailable),
-    )
-
-
-def _worker_value(ratio: float | None, says: str, name: str) -> Fact:
-    """A share and its description; if unavailable, `name` names the missing value."""
-    is_known = ratio is not None
-    return Fact(value=share_text(ratio), says=says if is_known else name, known=is_known)
-
-
-def share_text(ratio: float | None) -> str:
-    """A share as a page shows it."""
-    return UNAVAILABLE if ratio is None else percent(ratio, 0)
-
-
-def unavailable_note(configurations: Iterable[WorkerActivity]) -> str | None:
-    """Why values are unavailable, as a sentence; None if all are available."""
+def _unavailable_note(configurations: Sequence[WorkerActivity]) -> str:
+    """Why values are unavailable, as a sentence; empty if all are available."""
     reasons = {
         name: reason for workers in configurations for name, reason in workers.unavailable.items()
     }
     text = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
-    return f"Unavailable: {text}." if text else None
+    return f"Unavailable: {text}." if text else ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, plan_command, reproduce_command
 from corebound.analysis.launch_metrics import (
     counter_facts,
     cpu_of,
@@ -17,32 +16,26 @@ from corebound.analysis.launch_metrics import (
     migrations,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
-from corebound.analysis.server_workers import worker_activity, worker_stays
-from corebound.analysis.wording import Fact, Label, binding_name, capital, count, full_name, label
-from corebound.diagnosis.evidence import (
-    remote_share,
-    spin_share,
-    threads_of,
-    total,
-    wait_share,
-)
-from corebound.machine.topology import Cpu, CpuId, NodeId, cpu_list
+from corebound.analysis.server_workers import WorkerActivity, worker_activity, worker_stays
+from corebound.analysis.wording import Fact, binding_name, capital, count, full_name
+from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
+from corebound.machine.topology import Cpu, CpuId, cpu_list
+from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, Stay
 from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import proof
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
-from corebound.report.charts.topology import Box, topology_boxes
 from corebound.report.elements import Tick, horizontal_ticks
 from corebound.report.scenario.launches import TypicalLaunch
-from corebound.report.scenario.serving import worker_values
+from corebound.scenario.cell import Cell
 from corebound.units import percent
 
 # With more rows than this, not every row has room for a label.
 _MAX_LABELS = 16
 
 
-def cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+def _cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
     """A label for each row, or for every n-th row if there are many."""
     step = -(-len(cpus) // _MAX_LABELS)
     return tuple(
@@ -52,7 +45,7 @@ def cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
     )
 
 
-def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+def _node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
     """A label in the middle of each node, if there are several."""
     nodes = {cpu.node for cpu in cpus}
     if len(nodes) < 2:
@@ -64,12 +57,6 @@ def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
         )
         for node, node_rows in sorted(rows.items(), key=lambda pair: pair[1])
     )
-
-
-def time_labels(end_ms: int) -> tuple[Tick, ...]:
-    """Time labels, from the start of the measurement."""
-    axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
-    return horizontal_ticks(axis, lambda tick: f"{plain_tick(tick)} s")
 
 
 def cpu_shares(
@@ -97,13 +84,8 @@ def cpu_shares(
     return tuple(rows)
 
 
-def unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
-    """Summarise a strip in a sentence: `3 of 4 threads stayed on one CPU`.
-
-    Args:
-        rows: The result of `cpu_shares`.
-        noun: The name of one row's subject.
-    """
+def _unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
+    """Summarise the result of `cpu_shares`: `3 of 4 threads stayed on one CPU`."""
     active = [cpus for _, cpus in rows if cpus]
     unmoved = sum("," not in cpus for cpus in active)
     return f"{unmoved} of {count(len(active), noun)} stayed on one CPU"
@@ -116,38 +98,40 @@ _MIN_SAMPLES = 5
 
 
 class StripPanel(Struct, frozen=True, kw_only=True):
-    """CPU × time of one launch, with its values; `cpu_shares` is the same as a table.
+    """CPU × time of one launch, with its values.
 
-    `command` launches its cell again.
+    Attributes:
+        rows, nodes, times: The labels of the strip.
+        values: Of the launch.
+        workers: Of the workers of a server's configuration; None for any other.
+        cpu_shares: The same as a table.
     """
 
-    label: Label
+    cell: Cell
     caption: str
     strip: ThreadStrip
     rows: tuple[Tick, ...]
     nodes: tuple[Tick, ...]
     times: tuple[Tick, ...]
-    height_px: int
     values: tuple[Fact, ...]
+    workers: WorkerActivity | None
     cpu_shares: tuple[tuple[str, str], ...]
-    command: CommandLine
 
 
 class ThreadActivity(Struct, frozen=True, kw_only=True):
-    """Where the threads ran; `key` pairs a shade's number with its thread.
+    """Where the threads ran.
 
-    `reading` pairs each mark with its meaning.
-    `host_and_counters` has values of the host and hardware counters for each panel's launch;
-    `command` launches all of them again.
+    Attributes:
+        noun: What they are: `thread` or `worker`.
+        key: (number of its colour, name) of each.
+        host_and_counters: Values of the host and hardware counters for each panel's launch.
     """
 
-    title: str
+    noun: str
     lead: str
-    reading: tuple[tuple[str, str], ...]
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
     host_and_counters: Mapping[str, tuple[str, ...]]
-    command: CommandLine
 
 
 def thread_activity(
@@ -155,8 +139,6 @@ def thread_activity(
 ) -> ThreadActivity | None:
     """CPU × time of the shown launches; None if no thread of them was seen on a CPU."""
     cells = [(typical.cell, typical.launch) for typical in shown if _subjects(typical.launch)]
-    if not cells:
-        return None
     rows = _used_cpus(result, [launch for _, launch in cells])
     if not rows:
         return None
@@ -165,15 +147,12 @@ def thread_activity(
     key = [(index, f"{noun} {index}") for index in range(min(tracks, _COLOURS))]
     if tracks > _COLOURS:
         key.append((_COLOURS, f"other {noun}s"))
-    nodes = {cpu.id: cpu.node for cpu in result.run.host.topology.cpus}
     return ThreadActivity(
-        title=f"{capital(noun)}s on CPUs",
+        noun=noun,
         lead=_activity_lead([cell for cell, _ in cells], result, f"{noun}s"),
-        reading=_reading(noun),
         key=tuple(key),
-        panels=tuple(_strip_panel(result, cell, launch, rows, nodes) for cell, launch in cells),
+        panels=tuple(_strip_panel(result, cell, launch, rows) for cell, launch in cells),
         host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in cells]),
-        command=reproduce_command(result, [cell.cell for cell, _ in cells]),
     )
 
 
@@ -224,32 +203,6 @@ def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: st
     return shown
 
 
-_COMPUTE_THREADS = (
-    "Compute threads",
-    (
-        "Of each process, the threads that its library reports, or more if more were seen to"
-        " compute at once. The diagnosis counts only these."
-    ),
-)
-
-
-def _reading(noun: str) -> tuple[tuple[str, str], ...]:
-    return (
-        ("Stripe", f"A {noun} on the CPU of its row while it used CPU time."),
-        ("Unbroken stripe", f"The {noun} did not move."),
-        (
-            "Height",
-            (
-                f"The share of the CPU that the {noun} used, by its CPU time: a full row is a CPU"
-                " without idle time."
-            ),
-        ),
-        *((_COMPUTE_THREADS,) if noun == "thread" else ()),
-        ("Counts and shares", "Of that one launch, so they have no interval."),
-        ("CPU time, spin-wait", "Of all launches."),
-    )
-
-
 def _seen_text(launch: Launch, threads: int) -> str:
     """The samples and threads of a launch, and how many threads the diagnosis counts."""
     text = count(launch.looks, "sample")
@@ -281,11 +234,7 @@ def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu,
 
 
 def _strip_panel(
-    result: ScenarioResult,
-    cell: CellResult,
-    launch: Launch,
-    cpus: Sequence[Cpu],
-    nodes: Mapping[CpuId, NodeId | None],
+    result: ScenarioResult, cell: CellResult, launch: Launch, cpus: Sequence[Cpu]
 ) -> StripPanel:
     subjects = _subjects(launch)
     end_ms = max(stay.to_ms for _, stays, _ in subjects for stay in stays)
@@ -309,14 +258,8 @@ def _strip_panel(
     )
     shares = cpu_shares([(name, stays) for name, stays, _ in subjects])
     breaks = range(1, len(cpus))
-    spin = spin_share(cell.summary, [other.summary for other in result.cells])
-    moves = migration_facts(launch, result.run.host.topology)
-    remote = remote_share(launch, nodes) if launch.served is None else None
-    values = _panel_values(cell, launch, moves, remote, spin)
-    if launch.served is not None:
-        values = (*worker_values(worker_activity(cell, result.run.host)), *values)
     return StripPanel(
-        label=label(cell.cell),
+        cell=cell.cell,
         caption=f"launch {launch.id}, {_seen_text(launch, len(subjects))}",
         strip=ThreadStrip(
             rows=len(cpus),
@@ -324,49 +267,42 @@ def _strip_panel(
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
             alt_text=f"CPU by time, {full_name(cell.cell)}: "
-            + unmoved_text(shares, "thread" if launch.served is None else "worker"),
+            + _unmoved_text(shares, "thread" if launch.served is None else "worker"),
         ),
-        rows=cpu_labels(cpus),
-        nodes=node_labels(cpus),
-        times=time_labels(end_ms),
-        height_px=max(72, min(len(cpus) * 24, 320)),
-        values=values,
+        rows=_cpu_labels(cpus),
+        nodes=_node_labels(cpus),
+        times=horizontal_ticks(
+            linear_axis(0.0, end_ms / 1000, most_ticks=4), lambda tick: f"{plain_tick(tick)} s"
+        ),
+        values=tuple(_panel_values(result, cell, launch)),
+        workers=worker_activity(cell, result.run.host) if launch.served else None,
         cpu_shares=shares,
-        command=reproduce_command(result, (cell.cell,)),
     )
 
 
-def _panel_values(
-    cell: CellResult,
-    launch: Launch,
-    moves: Sequence[Fact],
-    remote: float | None,
-    spin: float | None,
-) -> tuple[Fact, ...]:
-    values: list[Fact] = []
-    migration_count, involuntary = migrations(launch), total(launch, "involuntary")
-    waiting = wait_share(launch)
-    if migration_count is not None:
-        values.append(Fact(value=f"{migration_count:,}", says="migrations in this launch"))
-    values.extend(moves)
-    if involuntary is not None:
-        values.append(Fact(value=f"{involuntary:,}", says="involuntary switches in this launch"))
-    if waiting is not None:
-        values.append(Fact(value=percent(waiting, 0), says="run-queue wait"))
-    if remote is not None:
-        values.append(Fact(value=percent(remote, 0), says="of memory on another node"))
+def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> Iterator[Fact]:
+    topology = result.run.host.topology
+    if (moves := migrations(launch)) is not None:
+        yield Fact(value=f"{moves:,}", says="migrations in this launch")
+    yield from migration_facts(launch, topology)
+    if (involuntary := total(launch, "involuntary")) is not None:
+        yield Fact(value=f"{involuntary:,}", says="involuntary switches in this launch")
+    if (waiting := wait_share(launch)) is not None:
+        yield Fact(value=percent(waiting, 0), says="run-queue wait")
+    remote = remote_share(launch, {cpu.id: cpu.node for cpu in topology.cpus})
+    if launch.served is None and remote is not None:
+        yield Fact(value=percent(remote, 0), says="of memory on another node")
     worker = launch.workers[0]
     if worker.threads_used is not None or worker.threads_asked is not None:
         text = "thread reported" if worker.threads_used == 1 else "threads reported"
-        state = proof(launch, worker)
         asked = worker.threads_asked
-        requested = "default" if asked is None else f"{asked} requested, {state}"
+        requested = "default" if asked is None else f"{asked} requested, {proof(launch, worker)}"
         used = "–" if worker.threads_used is None else f"{worker.threads_used}"
-        values.append(Fact(value=used, says=f"{text} ({requested})"))
-    values.extend(cpu_of(cell))
+        yield Fact(value=used, says=f"{text} ({requested})")
+    yield from cpu_of(cell)
+    spin = spin_share(cell.summary, [other.summary for other in result.cells])
     if spin is not None:
-        values.append(Fact(value=percent(spin, 0), says="spin-wait (upper bound)"))
-    return tuple(values)
+        yield Fact(value=percent(spin, 0), says="spin-wait (upper bound)")
 
 
 def _host_and_counters(launch: Launch) -> tuple[Fact, ...]:
@@ -381,37 +317,30 @@ def _side_by_side(launches: Sequence[Sequence[Fact]]) -> dict[str, tuple[str, ..
     return {name: tuple(values.get(name, "–") for values in by_name) for name in names}
 
 
-class CpuAffinity(Struct, frozen=True, kw_only=True):
-    """A configuration on the machine: `says` lists its CPUs per worker.
-
-    `command` shows where it would be placed, without launching it.
-    """
-
-    label: Label
-    boxes: tuple[Box, ...]
-    says: str
-    command: CommandLine
-
-
-def cpu_affinities(result: ScenarioResult) -> tuple[CpuAffinity, ...]:
-    """The best alternative and its baseline on the machine; empty if no placement was recorded."""
+def placed_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
+    """The best alternative and its baseline, as far as their placement was recorded."""
     best = result.leader
     cells = [best.cell, best.baseline] if best else [result.baseline]
-    affinities = (_cpu_affinity(result, cell) for cell in cells if cell is not None)
-    return tuple(affinity for affinity in affinities if affinity is not None)
+    return tuple(cell for cell in cells if cell is not None and cell.placement is not None)
 
 
-def _cpu_affinity(result: ScenarioResult, cell: CellResult) -> CpuAffinity | None:
-    placement = cell.placement
-    if placement is None:
-        return None
-    cpus = frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
-    slots = "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))
+def affinity_cpus(placement: Placement) -> frozenset[CpuId]:
+    """The CPUs that the threads of a configuration may use."""
+    return frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
+
+
+def affinity_text(placement: Placement) -> str:
+    """The CPUs of a configuration, per worker, and its threads."""
     workers = f", {count(len(placement.slots), 'worker')}" if len(placement.slots) > 1 else ""
     threads = "" if placement.threads is None else f", {count(placement.threads, 'thread')} each"
-    return CpuAffinity(
-        label=label(cell.cell),
-        boxes=topology_boxes(result.run.host.topology, taken=cpus),
-        says=f"CPUs {slots}{workers}{threads}",
-        command=plan_command(result, cell.cell),
-    )
+    return f"CPUs {_slots_text(placement)}{workers}{threads}"
+
+
+def cpus_text(placement: Placement) -> str:
+    """The CPUs of a configuration, per worker, and what is to be known of them."""
+    notes = f". {' '.join(placement.notes)}" if placement.notes else ""
+    return f"{_slots_text(placement)}{notes}"
+
+
+def _slots_text(placement: Placement) -> str:
+    return "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from corebound.analysis.commit_comparison import sides_verdict
+from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import (
     LaunchCounts,
@@ -54,14 +55,8 @@ from corebound.units import duration, percent
 _MUCH_SLOWER = 0.5
 
 
-def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag, ...]:
-    """The notices below the verdict.
-
-    Args:
-        result: The scenario's result.
-        checks_passed: How many fairness checks passed.
-        checks: How many could be evaluated.
-    """
+def flags(result: ScenarioResult, checks: Sequence[Check]) -> tuple[Flag, ...]:
+    """The notices below the verdict, the fairness checks last."""
     raised = [
         _slow_configuration(result),
         uncommitted_flag((result,)),
@@ -71,21 +66,23 @@ def flags(result: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag
         _unsteady_launches(result),
         _short_iterations(result),
         _skipped_cells(result),
+        _fairness_checks([check.passed for check in checks if check.passed is not None]),
     ]
-    if checks:
-        raised.append(_fairness_checks(checks_passed, checks))
     return tuple(flag for flag in raised if flag is not None)
 
 
-def _fairness_checks(passed: int, evaluated: int) -> Flag:
-    failed = evaluated - passed
+def _fairness_checks(evaluated: Sequence[bool]) -> Flag | None:
+    if not evaluated:
+        return None
+    passed = sum(evaluated)
+    failed = len(evaluated) - passed
     evidence = "evaluated from the records"
     if not failed:
         title = f"{count(passed, 'fairness check')} passed"
         return Flag(tone="good", sign="✓", title=title, detail=evidence, link="#fairness")
     return Flag.warning(
         title=f"{count(failed, 'fairness check')} {'needs' if failed == 1 else 'need'} attention",
-        detail=f"{passed} of {evaluated} passed, {evidence}",
+        detail=f"{passed} of {len(evaluated)} passed, {evidence}",
         link="#fairness",
     )
 
@@ -149,11 +146,11 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
     if not disturbed_pairs:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
+    names = _first_and_more([full_name(cell.cell) for cell, _ in disturbed_pairs])
     are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
     return Flag.warning(
         title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
-        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time:"
-        f" {_cell_names(disturbed_pairs)}",
+        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time: {names}",
         link="#launches",
     )
 
@@ -168,12 +165,6 @@ def discarded_flag(counts: LaunchCounts) -> Flag | None:
 def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
     return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
-
-
-def _cell_names(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
-    names = list(dict.fromkeys(full_name(cell.cell) for cell, _ in pairs))
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"{names[0]}{more}"
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:
@@ -231,19 +222,9 @@ def _first_and_more(names: list[str]) -> str:
 
 
 def hero(
-    result: ScenarioResult,
-    checks_passed: int,
-    checks: int,
-    calibrations: Sequence[Calibration] = (),
+    result: ScenarioResult, checks: Sequence[Check], calibrations: Sequence[Calibration] = ()
 ) -> Hero:
-    """The top of a scenario's page.
-
-    Args:
-        result: The scenario's result.
-        checks_passed: How many fairness checks passed.
-        checks: How many could be evaluated.
-        calibrations: Calibrations of any host and scenario.
-    """
+    """The top of a scenario's page, with its fairness checks; calibrations may be of any host."""
     verdict, support = verdict_of(result)
     noise_text = noise_floor_note(
         calibration_for(calibrations, result.run, result.source),
@@ -262,7 +243,7 @@ def hero(
             *support,
             *rich(*(f" {text}" for text in (_lost_text(result), noise_text) if text)),
         ),
-        flags=flags(result, checks_passed, checks),
+        flags=flags(result, checks),
     )
 
 

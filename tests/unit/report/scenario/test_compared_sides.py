@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.commands import cell_command, reproduce_command
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.wording import plain
@@ -147,7 +148,7 @@ def test_a_comparison_of_settings_has_the_command_that_names_both_values() -> No
 
     page = page_of(a_result(both, times))
 
-    command = page.configurations.rows[-1].command.line
+    command = cell_command(page.result, page.configurations.rows[-1].cell).line
     assert "compare-commits parameters.size=64 parameters.size=128" in command
     assert "size=" not in command.partition("--only")[2]
 
@@ -160,9 +161,12 @@ def test_a_search_over_many_commits_names_its_own_command() -> None:
 
     page = page_of(result)
 
-    assert page.provenance.command.line == "corebound bisect v1 v2"
+    assert reproduce_command(page.result, ()).line == "corebound bisect v1 v2"
     # One commit of it can be compared with the first.
-    assert f"{commits[0]} {commits[2]}" in page.configurations.rows[-1].command.line
+    assert (
+        f"{commits[0]} {commits[2]}"
+        in cell_command(page.result, page.configurations.rows[-1].cell).line
+    )
 
 
 def test_the_overview_gives_no_advice_to_set_a_commit() -> None:
@@ -180,5 +184,5 @@ def test_a_page_of_a_scenario_of_its_own_is_no_comparison() -> None:
 
     page = page_of(a_result(scenario, {"binding=none": 10.0, "binding=one-cpu": 20.0}))
 
-    assert page.provenance.command.line.startswith("corebound run")
-    assert Path(FILE).name not in page.provenance.command.line
+    assert reproduce_command(page.result, ()).line.startswith("corebound run")
+    assert Path(FILE).name not in reproduce_command(page.result, ()).line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.scenario_result import same_configurations
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
@@ -22,10 +23,11 @@ def test_one_row_names_all_configurations_that_it_was_measured_for() -> None:
 
     table = configurations(result)
 
-    assert [row.same for row in table.rows] == [SAME, "", ""]
+    names = [long_names(row.cell.duplicates) for row in table.rows if row.cell.duplicates]
+    assert names == [SAME]
     assert table.lead.startswith("6 configurations, 3 distinct")
     assert table.absent == ""
-    first = table.rows[0].anchor
+    first = table.anchors[table.rows[0].cell.cell.key]
     assert {table.anchors[key] for key in DUPLICATES} == {first}
 
 
@@ -74,8 +76,10 @@ def test_a_curve_over_threads_has_the_duplicates_among_its_points() -> None:
 
     assert section is not None
     # All of the third curve is the same as the second.
-    assert [(label.name, dash) for label, dash in section.key] == [("unbound", 0), ("one node", 1)]
-    assert [len(curve.points) for curve in section.curves] == [3, 3]
+    assert [(curve.label.name, len(curve.points)) for curve in section.chart.curves] == [
+        ("unbound", 3),
+        ("one node", 3),
+    ]
 
 
 def test_downloads_name_the_duplicates() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.records.launch_record import Launch
-from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.heat_map import HeatCell, HeatMap, heat_map
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
@@ -56,7 +55,7 @@ def a_result(*, but: str = "") -> ScenarioResult:
 
 
 def map_of(result: ScenarioResult) -> HeatMap:
-    found = heat_map(result, configurations(result).anchors)
+    found = heat_map(result)
     assert found is not None
     return found
 
@@ -117,20 +116,17 @@ def test_the_tint_grows_with_the_logarithm_of_the_ratio_in_both_directions() -> 
     assert (cells["unbound", "1"].tint, cells["one CPU", "1"].tint) == (36, 21)
 
 
-def test_each_cell_leads_to_the_row_that_shows_it() -> None:
-    result = a_result()
-    anchors = configurations(result).anchors
+def test_each_cell_is_of_the_configuration_that_was_launched_for_it() -> None:
+    cell = cells_of(map_of(a_result()))["one CPU", "2"]
 
-    cells = cells_of(map_of(result))
-
-    assert cells["one CPU", "2"].anchor == anchors["binding=one-cpu,threads=2"]
-    assert cells["SMT siblings", "1"].anchor == cells["SMT siblings", "2"].anchor
+    assert cell.cell is not None
+    assert cell.cell.key == "binding=one-cpu,threads=2"
 
 
 def test_what_the_run_did_not_launch_is_not_run() -> None:
     cell = cells_of(map_of(a_result(but="binding=one-cpu,threads=2")))["one CPU", "2"]
 
-    assert (cell.state, cell.text, cell.anchor) == ("absent", "not run", "")
+    assert (cell.state, cell.text, cell.cell) == ("absent", "not run", None)
 
 
 def test_a_duplicate_names_the_configuration_that_was_measured_for_it() -> None:
@@ -138,7 +134,7 @@ def test_a_duplicate_names_the_configuration_that_was_measured_for_it() -> None:
 
     assert (cells["one node", "2"].state, cells["one node", "2"].text) == ("duplicate", "= unbound")
     assert cells["unbound", "per-core"].text == "= 2 threads"
-    assert cells["one node", "2"].anchor == cells["unbound", "2"].anchor
+    assert cells["one node", "2"].cell == cells["unbound", "2"].cell
 
 
 def test_one_axis_needs_no_map() -> None:
@@ -146,7 +142,7 @@ def test_one_axis_needs_no_map() -> None:
         matrix={"binding": ["none", "one-cpu"]}, baseline={"binding": "none"}, duplicates={}
     )
 
-    assert heat_map(result, configurations(result).anchors) is None
+    assert heat_map(result) is None
 
 
 def test_a_cell_of_a_map_without_an_axis_is_the_fastest_of_its_configurations() -> None:

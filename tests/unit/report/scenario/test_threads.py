@@ -5,7 +5,7 @@ from __future__ import annotations
 from corebound.analysis.selection import latest_results
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay
-from corebound.report.scenario.launches import typical_launches, warmup
+from corebound.report.scenario.launches import trace_panels, typical_launches
 from corebound.report.scenario.threads import cpu_shares
 from support.report_sample import (
     a_sample,
@@ -35,10 +35,10 @@ def test_a_thread_without_sampled_time_has_no_cpus() -> None:
 
 def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
     (result,) = latest_results([a_sample()])
-    made = warmup(result, typical_launches(result))
-    assert made is not None
+    panels = trace_panels(typical_launches(result), result.measure.warmup)
 
-    for panel in made.panels:
+    assert panels
+    for panel in panels:
         assert len(panel.stretches) == 10
         assert panel.stretches[0][0] == "1 to 12"
         assert panel.stretches[-1][0] == "109 to 120"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.fairness import Check
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.wording import Flag, plain
@@ -18,6 +19,7 @@ from corebound.report.inputs import PageContext
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.launches import launch_rows
 from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.provenance import command_comment
 from corebound.report.scenario.verdict import flags, hero
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
@@ -119,9 +121,9 @@ def test_values_of_launched_cells_are_not_taken_for_values_of_all() -> None:
 
 
 def test_launches_without_duration_have_no_duration_in_the_comment() -> None:
-    origin = page_of(studied(*map(skipped, SIBLINGS))).provenance
+    result = studied(*map(skipped, SIBLINGS))
 
-    assert origin.comment == "measures every configuration"
+    assert command_comment(result) == "measures every configuration"
 
 
 def test_a_run_that_ended_early_is_flagged_with_its_launch_counts() -> None:
@@ -184,7 +186,7 @@ def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
 
 
 def test_the_environment_distinguishes_requested_from_completed_launches() -> None:
-    facts = {fact.term: fact.value for fact in page_of(studied(*every_cell(1))).provenance.facts}
+    facts = {fact.term: fact.value for fact in page_of(studied(*every_cell(1))).facts}
 
     assert "4 launches of each configuration requested, the run ended early" in facts["Measured"]
 
@@ -259,7 +261,7 @@ def test_iterations_too_short_for_their_quota_are_said_beside_the_verdict(
         for launch in every_cell(4)
     ]
 
-    said = [flag for flag in flags(studied(*launches), 0, 0) if "quota" in flag.title]
+    said = [flag for flag in flags(studied(*launches), ()) if "quota" in flag.title]
 
     assert [flag.tone for flag in said] == (["warn"] if is_said else [])
 
@@ -275,7 +277,8 @@ def test_iterations_too_short_for_their_quota_are_said_beside_the_verdict(
 def test_a_flag_counts_the_fairness_checks_that_failed(
     passed: int, title: str, detail: str
 ) -> None:
-    flag = flags(studied(*every_cell(4)), passed, 8)[-1]
+    checks = [Check(passed=index < passed, says="", evidence="") for index in range(8)]
+    flag = flags(studied(*every_cell(4)), checks)[-1]
 
     assert (flag.title, flag.detail, flag.link) == (title, detail, "#fairness")
     assert (flag.tone == "warn") == (passed < 8)
@@ -391,10 +394,10 @@ def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
     ]
     studied = analyse_scenario(RUN, SOURCE, launches)
 
-    with_it = hero(studied, 0, 0, [a_calibration()]).support
+    with_it = hero(studied, (), [a_calibration()]).support
 
     assert "Noise floor ±2.1 %" in "".join(piece.text for piece in with_it)
-    assert with_it[: len(hero(studied, 0, 0).support)] == hero(studied, 0, 0).support
+    assert with_it[: len(hero(studied, ()).support)] == hero(studied, ()).support
 
 
 def test_copies_of_a_cell_make_a_calibration_of_it() -> None:

@@ -1,4 +1,7 @@
-"""Alternative texts of small drawings: they describe the content, not the appearance."""
+"""The frame of every drawing, and alternative texts of small ones.
+
+These describe the content, not the appearance.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from corebound.stats.intervals import Interval
 from corebound.units import percent, ratio
 
 # From here on a percentage has more digits than a multiple.
@@ -17,19 +21,34 @@ def img_attributes(says: str) -> str:
     return f' role="img" aria-label="{escape(says)}"'
 
 
-def describe_interval(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
+def svg(width: int, height: int, says: str, *parts: str, kind: str = "") -> str:
+    """A drawing that fills its place, whose parts have coordinates within this size.
+
+    `says` is its name for screen readers, `kind` its CSS classes.
+    """
+    classes = f' class="{kind}"' if kind else ""
+    return (
+        f'<svg{classes} viewBox="0 0 {width} {height}" preserveAspectRatio="none"'
+        f"{img_attributes(says)}>{''.join(parts)}</svg>"
+    )
+
+
+def path(kind: str, drawn: str) -> str:
+    """A path of these CSS classes; nothing if it draws nothing."""
+    return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
+
+
+def describe_interval(interval: Interval | None, dots: Sequence[float] = ()) -> str:
     """Describe an interval of a ratio, and the range of the pairs behind it.
 
-    >>> describe_interval(1.4, 1.54, (1.38, 1.56))
+    >>> describe_interval(Interval(low=1.4, high=1.54, confidence=0.95), (1.38, 1.56))
     'interval above 1; 2 pairs, 1.38× to 1.56×'
-    >>> describe_interval(0.97, 1.03), describe_interval(None, None)
-    ('interval on both sides of 1', 'no interval')
     """
-    if low is None or high is None:
+    if interval is None:
         location = "no interval"
-    elif low > 1:
+    elif interval.low > 1:
         location = "interval above 1"
-    elif high < 1:
+    elif interval.high < 1:
         location = "interval below 1"
     else:
         location = "interval on both sides of 1"
@@ -40,15 +59,15 @@ def describe_interval(low: float | None, high: float | None, dots: Sequence[floa
     return f"{location}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def describe_spread(values: Sequence[float], middle: float, *, slow: int = 0) -> str:
-    """How far values above 0 spread around their summary value, and how many are rings.
+def describe_spread(values: Sequence[float], *, slow: int = 0) -> str:
+    """How far values above 0 spread around their summary value of 1, and how many are rings.
 
-    >>> describe_spread((0.97, 1.0, 1.04), 1)
+    >>> describe_spread((0.97, 1.0, 1.04))
     '3.0 % below to 4.0 % above their level'
-    >>> describe_spread((0.97, 1.0, 1.04), 1, slow=1)
+    >>> describe_spread((0.97, 1.0, 1.04), slow=1)
     '3.0 % below to 4.0 % above their level; 1 of 3 in the slow mode'
     """
-    least, most = _relative(min(values) / middle), _relative(max(values) / middle)
+    least, most = _relative(min(values)), _relative(max(values))
     spread = f"{f'{least} to {most}' if least != most else f'all {least}'} their level"
     return f"{spread}; {slow} of {len(values)} in the slow mode" if slow else spread
 

@@ -1,0 +1,208 @@
+"""One thing that was measured twice: both values, their ratio, and the verdict among all rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.wording import (
+    NO_ESTIMATE,
+    compared_bounds,
+    count,
+    launches_to_decide,
+    relative_speed,
+    verdict_word,
+)
+from corebound.scenario.cell import axes_of_key, cell_id
+from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.intervals import Ends, ratio_interval_pair
+from corebound.stats.multiplicity import benjamini_hochberg
+
+
+class ComparedRow(Struct, frozen=True, kw_only=True):
+    """One thing measured twice: a configuration in two runs, or two functions.
+
+    Attributes:
+        scenario: The scenario, or the benchmark of an imported history.
+        cell: The configuration, such as `binding=none,threads=2`.
+        before, after: The values of both sides in `unit`; None if one has no result.
+        unit: `ns` for times.
+        comparison: The comparison as corebound's own modules know it; None without a result of
+            both.
+        margin: The largest share that counts as equal.
+        verdict: `faster`, `slower`, `equivalent` (the whole interval is within the margin), or
+            `inconclusive`; None without a result of both.
+        is_significant: Whether the difference is significant after correcting for all rows.
+        more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
+        note: What to know about its launches, such as that other programs disturbed some.
+    """
+
+    scenario: str
+    cell: str
+    before: float | None
+    after: float | None
+    unit: str = "ns"
+    comparison: Comparison | None
+    margin: float
+    verdict: Verdict | None = None
+    is_significant: bool = False
+    more_is_better: bool = False
+    note: str = ""
+
+    @property
+    def axes(self) -> Mapping[str, str]:
+        """The configuration by axis; values are text."""
+        return axes_of_key(self.cell)
+
+    @property
+    def name(self) -> str:
+        """The configuration's id in a suite: `scenario[cell]`."""
+        return cell_id(self.scenario, self.cell)
+
+    @property
+    def speedup_ratio(self) -> float | None:
+        """Speed of `after` as a multiple of `before`'s; above 1 it is faster.
+
+        None without a result of both.
+        """
+        return self.comparison.speedup_ratio if self.comparison else None
+
+    @property
+    def speedup_interval(self) -> Ends | None:
+        """The 95 % interval of `speedup_ratio`, (low, high); None with too few launches."""
+        return ratio_interval_pair(self.comparison.interval) if self.comparison else None
+
+    @property
+    def slowdown_ratio(self) -> float | None:
+        """The reciprocal of `speedup_ratio`: above 1, `after` is slower."""
+        return 1 / self.comparison.speedup_ratio if self.comparison else None
+
+    @property
+    def slowdown_interval(self) -> Ends | None:
+        """The 95 % interval of `slowdown_ratio`, (low, high); None with too few launches."""
+        return (1 / ends[1], 1 / ends[0]) if (ends := self.speedup_interval) else None
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the difference, before the correction for all rows."""
+        return self.comparison.p_value if self.comparison else None
+
+    @property
+    def pairs(self) -> int:
+        """The number of paired launches; 0 if they are not paired."""
+        return self.comparison.pairs if self.comparison else 0
+
+    @property
+    def launches_needed(self) -> int | None:
+        """If inconclusive, how many launches of each side would decide; None if unknown."""
+        return self.comparison.launches_needed if self.comparison else None
+
+    @property
+    def statistics(self) -> Comparison | None:
+        """Another name of `comparison`."""
+        return self.comparison
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the verdict is a difference."""
+        return self.verdict in {"faster", "slower"}
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio in words: `1.30× slower`; empty if one of the two values is missing.
+
+        Only times have a speed; other values are less or more.
+        """
+        if self.comparison is None:
+            return ""
+        words = ("faster", "slower")
+        if self.unit != "ns":
+            words = ("more", "less") if self.more_is_better else ("less", "more")
+        return relative_speed(self.comparison.speedup_ratio, words=words)
+
+    @property
+    def change(self) -> str:
+        """The ratio with its interval in words: `1.30× slower (95 % CI 1.21–1.39)`."""
+        if self.comparison is None:
+            return NO_ESTIMATE
+        return f"{self.ratio_text} (95 % CI {compared_bounds(self.comparison)})"
+
+    @property
+    def summary(self) -> str:
+        """The change with its interval, and the verdict in words."""
+        if self.verdict is None:
+            return "no result"
+        word = verdict_word(self.verdict).word
+        needed = launches_to_decide(self.launches_needed) if self.verdict == "inconclusive" else ""
+        words = () if self.is_finding else (word, needed)
+        return ", ".join(filter(None, (self.change, *words, self.note)))
+
+    @property
+    def over_noise(self) -> float:
+        """The distance from no change, in half widths of the interval; 0 if unknown."""
+        interval = self.comparison.interval if self.comparison else None
+        if self.comparison is None or interval is None or not interval.low > 0:
+            return 0.0
+        width = math.log(interval.high / interval.low) / 2
+        distance = abs(math.log(self.comparison.speedup_ratio))
+        return distance / width if width > 0 else (math.inf if distance else 0.0)
+
+    def __str__(self) -> str:
+        """Name, change and verdict on one line."""
+        return f"{self.name}: {self.summary}"
+
+    __repr__ = __str__
+
+
+Row = TypeVar("Row", bound=ComparedRow)
+
+
+def judge_together(rows: Sequence[Row]) -> list[Row]:
+    """The rows with their verdicts, corrected for the number of rows (Benjamini & Hochberg).
+
+    On average, at most one in twenty reported differences is false. A row whose own interval
+    excludes 1 but that is not significant after correction is `inconclusive`.
+    """
+    significant = benjamini_hochberg([row.p_value for row in rows])
+    judged = []
+    for row, is_significant in zip(rows, significant, strict=True):
+        verdict = row.comparison.verdict if row.comparison else None
+        if verdict in {"faster", "slower"} and not is_significant:
+            verdict = "inconclusive"
+        judged.append(replace(row, is_significant=is_significant, verdict=verdict))
+    return judged
+
+
+def comparison_summary(rows: Sequence[ComparedRow], noun: tuple[str, str]) -> str:
+    """A summary of all comparisons, findings included.
+
+    Args:
+        rows: What was measured twice.
+        noun: The name of one row, singular and plural.
+    """
+    unclear, unknown = count_no_difference(rows), count_not_compared(rows)
+    text = f"{count(len(rows) - unknown, *noun)} compared, {unclear:,} without a clear difference"
+    return f"{text}; {unknown:,} more not compared, because a value is missing" if unknown else text
+
+
+def no_difference_note(rows: Sequence[ComparedRow]) -> str:
+    """Why the remaining comparisons are not findings, with the number for each reason."""
+    unclear, unknown = count_no_difference(rows), count_not_compared(rows)
+    parts = [f"No clear difference: {unclear:,}"] if unclear else []
+    parts += [f"not compared, because a value is missing: {unknown:,}"] if unknown else []
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def count_not_compared(rows: Iterable[ComparedRow]) -> int:
+    """The number of rows that were not compared because a value is missing."""
+    return sum(row.comparison is None for row in rows)
+
+
+def count_no_difference(rows: Iterable[ComparedRow]) -> int:
+    """The number of comparisons without a clear difference."""
+    return sum(row.comparison is not None and not row.is_finding for row in rows)

@@ -1,0 +1,122 @@
+"""Makes the options of a command from the fields of its request (ADR 33)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from types import GenericAlias
+from typing import Any
+
+import typer
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from corebound.workflow.options import Argument, Option
+
+_UNIT = re.compile(r"_m?s$")
+
+
+class _Declared(Struct, frozen=True, kw_only=True):
+    """An option of a command, the type of its value, and its default; `...` if it has none."""
+
+    name: str
+    kind: Any
+    option: Option
+    default: Any
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """The parameter that typer reads: its value is what the user types."""
+        kind, default = self.kind, self.default
+        if (item := self._item) is not None:
+            kind, default = GenericAlias(list, (item,)), ... if default is ... else None
+        elif self.option.parse is not None:
+            kind, default = str, self.option.typed
+        return inspect.Parameter(
+            self.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=self._typer_option(default),
+            annotation=kind | None if default is None else kind,
+        )
+
+    def value(self, typed: Any) -> Any:
+        """The value that the user typed, or the default."""
+        if typed is None or typed == []:
+            return self.default
+        if self.option.parse is not None:
+            return self.option.parse(typed)
+        return tuple(typed) if self._item is not None else typed
+
+    @property
+    def _item(self) -> Any:
+        """The type of each value if the user may type several; None if not."""
+        if typing.get_origin(self.kind) is Mapping:
+            return str
+        is_list = typing.get_origin(self.kind) is tuple and self.option.parse is None
+        return typing.get_args(self.kind)[0] if is_list else None
+
+    def _typer_option(self, default: Any) -> Any:
+        one = self.option
+        about: dict[str, Any] = {
+            name: getattr(one, name) for name in ("help", "metavar", "min", "max", "envvar")
+        }
+        if isinstance(one, Argument):
+            return typer.Argument(default, **about)
+        name = one.name or f"--{_UNIT.sub('', self.name).strip('_').replace('_', '-')}"
+        return typer.Option(default, *filter(None, (name, one.short)), **about)
+
+
+def bound(function: Callable[..., None]) -> Callable[..., None]:
+    """The function that typer makes a command of, for a command as it is written.
+
+    A command has a request, of which each option is one on the command line, and parameters of its
+    own, which only the terminal has.
+    """
+    parameters: list[inspect.Parameter] = []
+    declared: dict[str, _Declared] = {}
+    requests: dict[str, type[Struct]] = {}
+    hints = typing.get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            requests[parameter.name] = hint
+            found = [*_options_of(hint)]
+        else:
+            required = parameter.default is parameter.empty
+            found = [_declared(parameter.name, hint, ... if required else parameter.default)]
+        for one in found:
+            declared[one.name] = one
+            parameters.append(one.parameter)
+
+    def call(**typed: Any) -> None:
+        values = {name: declared[name].value(value) for name, value in typed.items()}
+        for name, request in requests.items():
+            values[name] = request(
+                **{one.name: values.pop(one.name) for one in _options_of(request)}
+            )
+        function(**values)
+
+    call.__dict__.update(__signature__=inspect.Signature(parameters))
+    return call
+
+
+def _options_of(request: type[Struct]) -> Iterator[_Declared]:
+    """The options of a request, in the order of the help."""
+    hints = typing.get_type_hints(request, include_extras=True)
+    defaults = {
+        field.name: field.default_factory()
+        if field.default_factory is not NODEFAULT
+        else ...
+        if field.default is NODEFAULT
+        else field.default
+        for field in fields(request)
+    }
+    for name in getattr(request, "options", defaults):
+        yield _declared(name, hints[name], defaults[name])
+
+
+def _declared(name: str, hint: Any, default: Any) -> _Declared:
+    kind, option = typing.get_args(hint)
+    return _Declared(name=name, kind=kind, option=option, default=default)
