@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.recommendation import Advice
-from corebound.analysis.wording import Flag, Text, count
+from corebound.analysis.wording import Flag, Text, TextSpan, count, strong
 from corebound.errors import Fault
 from corebound.report.charts.axis import Axis, plain_tick
 
@@ -20,14 +20,12 @@ class Head(Struct, frozen=True, kw_only=True):
 
     Attributes:
         title, description: Of the document.
-        root: Relative path to the site's top, empty or ending in a slash.
-        made: When the page was made, and by which version.
+        made: What the page was made from; empty: it says when the site was made.
     """
 
     title: str
     description: str
-    root: str
-    made: str
+    made: str = ""
 
 
 class Tick(Struct, frozen=True, kw_only=True):
@@ -42,11 +40,11 @@ class Hero(Struct, frozen=True, kw_only=True):
     """The top of a page: the question, the verdict, its basis, and notices."""
 
     title: str
-    question: str
-    context: str
+    question: str = ""
+    context: str = ""
     verdict: Text
-    support: Text
-    flags: tuple[Flag, ...]
+    support: Text = ()
+    flags: tuple[Flag, ...] = ()
 
 
 class Action(Struct, frozen=True, kw_only=True):
@@ -81,6 +79,20 @@ def horizontal_ticks(across: Axis, text: Callable[[float], str] = plain_tick) ->
     return tuple(Tick(at=round(across.share(at) * 100, 2), text=text(at)) for at in across.ticks)
 
 
+def linked_count(
+    number: int, text: str, link: str, *, noun: tuple[str, str] = ("series", "series")
+) -> list[str | TextSpan]:
+    """A sentence with the number of something, which links to it; empty if there is none.
+
+    >>> linked_count(2, "{have} no result", "#failing")
+    [TextSpan(text='2 series have no result', kind='strong', link='#failing'), '. ']
+    """
+    if not number:
+        return []
+    verbs = {"have": "has", "are": "is"} if number == 1 else {"have": "have", "are": "are"}
+    return [strong(f"{count(number, *noun)} {text.format(**verbs)}", link), ". "]
+
+
 def damaged_records(faults: Sequence[Fault]) -> Flag | None:
     """A notice with the number of skipped records, and where the first of them is.
 
@@ -101,20 +113,6 @@ def damaged_records(faults: Sequence[Fault]) -> Flag | None:
         title=f"{count(len(faults), 'record')} {'damaged' if is_damage else 'could not be read'}",
         detail=f"skipped: {Path(first.file).name}{line}{more}",
     )
-
-
-def filter_note(only: Sequence[str]) -> str:
-    """The note that the site shows a selection only; empty if it shows everything.
-
-    Every page has it, because a reader may arrive at any page.
-
-    Args:
-        only: The requested names, or patterns of names.
-
-    >>> filter_note(["io.*", "resnet50"])
-    'Only of io.* and resnet50, as --only selects'
-    """
-    return f"Only of {' and '.join(only)}, as --only selects" if only else ""
 
 
 def occurrence_numbers(kinds: Iterable[Hashable]) -> list[int]:

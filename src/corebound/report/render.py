@@ -11,64 +11,28 @@ from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from corebound import units
-from corebound.analysis import wording
-from corebound.analysis.change_history import NO_BINDING_MODE, change_size, size_interval
-from corebound.analysis.commands import (
-    CommandLine,
-    cell_command,
-    deciding_command,
-    import_command,
-    launch_command,
-    plan_command,
-    reproduce_command,
-    series_command,
-)
+from corebound.analysis import change_history, commands, triage, wording
+from corebound.analysis.commands import CommandLine
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
-from corebound.analysis.triage import (
-    change_factor,
-    impact_extent,
-    impact_size,
-    impact_word,
-)
-from corebound.report.charts.commits import commit_bars_svg
-from corebound.report.charts.history import history_svg, sparkline_svg
-from corebound.report.charts.intervals import (
-    change_svg,
-    class_svg,
-    effect_svg,
-    effect_ticks,
-    interval_svg,
-    spark_svg,
-    table_axis,
-    table_ticks,
-)
-from corebound.report.charts.lines import curves_svg, trace_svg
-from corebound.report.charts.race import lane_svg
-from corebound.report.charts.strips import dots_svg, threads_svg
-from corebound.report.charts.topology import node_rows, topology_html
+from corebound.report import urls
+from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
 from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
-from corebound.report.scenario.configurations import (
-    launches_text,
-    over_launches,
-    too_short_note,
-)
+from corebound.report.pages.changes import levels_text
+from corebound.report.pages.history import change_step_svg
+from corebound.report.pages.series_table import no_change
+from corebound.report.scenario import configurations, threads
 from corebound.report.scenario.heat_map import effect_tint
-from corebound.report.scenario.launches import settled_text, status_tone, steady_state_text
-from corebound.report.scenario.provenance import command_comment
-from corebound.report.scenario.threads import affinity_cpus, affinity_text, cpus_text
-from corebound.report.urls import (
-    badge_file,
-    entry_anchor,
-    host_file,
-    run_file,
-    scenario_points_file,
-    series_anchor,
-    series_url,
+from corebound.report.scenario.launches import (
+    log_tail,
+    settled_text,
+    status_tone,
+    steady_state_text,
 )
+from corebound.report.scenario.provenance import command_comment
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
@@ -246,7 +210,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "speedup": _or_dash(wording.speedup),
     "relative_speed": _or_dash(wording.relative_speed),
     "day": _or_dash(wording.day),
-    "elapsed": _or_dash(wording.total_time),
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,
@@ -260,15 +223,20 @@ FILTERS: dict[str, Callable[..., str]] = {
     "commit_title": _or_dash(commit_title),
     "missing_since": wording.missing_since,
     "last_measured": wording.last_measured,
+    "interval_name": wording.interval_name,
     "plain": wording.plain,
     # Addresses, from the site's top.
-    "badge_file": badge_file,
-    "host_file": host_file,
-    "run_file": run_file,
-    "scenario_points_file": scenario_points_file,
-    "series_url": series_url,
-    "series_anchor": series_anchor,
-    "entry_anchor": entry_anchor,
+    "badge_file": urls.badge_file,
+    "host_data": urls.host_data,
+    "host_file": urls.host_file,
+    "moments_file": urls.moments_file,
+    "points_file": urls.points_file,
+    "raw_file": urls.raw_file,
+    "run_file": urls.run_file,
+    "scenario_points_file": urls.scenario_points_file,
+    "series_url": urls.series_url,
+    "series_anchor": urls.series_anchor,
+    "entry_anchor": urls.entry_anchor,
 }
 
 
@@ -284,20 +252,24 @@ class Renderer:
         self,
         templates: Mapping[str, str],
         *,
+        now: str = "",
         records: str = "",
-        note: str = "",
+        only: Sequence[str] = (),
         bytecode_cache: BytecodeCache | None = None,
     ) -> None:
         """Load templates by file name.
 
         Args:
             templates: Their texts.
-            note: A note for every page of the site; may be empty.
+            now: ISO timestamp of the pages.
+            only: The names, or patterns of names, that the site is of; empty for everything. Every
+                page says so, because a reader may arrive at any page.
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
         """
         self.navigation: Sequence[NavigationLink] = ()
         self.preview = ""
+        self._only = only
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
             autoescape=True,
@@ -311,74 +283,81 @@ class Renderer:
         self._environment.filters.update(
             FILTERS,
             label=wording.label,
+            log_tail=log_tail,
+            no_change=no_change,
+            node_rows=topology.node_rows,
+            status_tone=status_tone,
             verdict_word=wording.verdict_word,
             check_sign=wording.check_sign,
-            change_size=change_size,
-            change_factor=change_factor,
-            impact_extent=impact_extent,
-            impact_size=impact_size,
-            impact_word=impact_word,
+            change_size=change_history.change_size,
+            change_factor=triage.change_factor,
+            change_step_svg=change_step_svg,
+            impact_extent=triage.impact_extent,
+            impact_size=triage.impact_size,
+            impact_word=triage.impact_word,
             times=wording.times,
-            size_interval=size_interval,
+            size_interval=change_history.size_interval,
             latest_value=wording.latest_value,
+            levels_text=levels_text,
             value_range=wording.value_range,
             command_lines=partial(_command_lines, records=records),
-            affinity_cpus=affinity_cpus,
-            affinity_text=affinity_text,
+            affinity_cpus=threads.affinity_cpus,
+            affinity_text=threads.affinity_text,
             command_comment=command_comment,
-            effect_ticks=effect_ticks,
-            cpus_text=cpus_text,
+            effect_ticks=intervals.effect_ticks,
+            cpus_text=threads.cpus_text,
             horizontal_ticks=horizontal_ticks,
             is_peak_plausible=is_peak_plausible,
-            launches_text=launches_text,
-            over_launches=over_launches,
+            launches_text=configurations.launches_text,
+            over_launches=configurations.over_launches,
             throughput=throughput,
             launches_to_decide=wording.launches_to_decide,
             long_names=long_names,
-            too_short_note=too_short_note,
-            node_rows=node_rows,
-            plan_command=lambda cell, result: plan_command(result, cell.cell),
+            too_short_note=configurations.too_short_note,
+            plan_command=lambda cell, result: commands.plan_command(result, cell.cell),
             settled_text=settled_text,
-            status_tone=status_tone,
             steady_state=steady_state_text,
             vertical_ticks=vertical_ticks,
         )
         self._environment.globals.update(
-            note=note,
-            no_binding_mode=NO_BINDING_MODE,
-            cell_command=cell_command,
-            change_svg=change_svg,
-            class_svg=class_svg,
+            only=only,
+            now=now,
+            no_binding_mode=change_history.NO_BINDING_MODE,
+            cell_command=commands.cell_command,
+            change_svg=intervals.change_svg,
+            class_svg=intervals.class_svg,
             effect_tint=effect_tint,
-            commit_bars_svg=commit_bars_svg,
-            curves_svg=curves_svg,
-            deciding_command=deciding_command,
-            dots_svg=dots_svg,
-            effect_svg=effect_svg,
-            history_svg=history_svg,
-            import_command=import_command,
-            interval_svg=interval_svg,
-            launch_command=launch_command,
+            commit_bars_svg=commits.commit_bars_svg,
+            curves_svg=lines.curves_svg,
+            deciding_command=commands.deciding_command,
+            dots_svg=strips.dots_svg,
+            effect_svg=intervals.effect_svg,
+            history_svg=history.history_svg,
+            import_command=commands.import_command,
+            interval_svg=intervals.interval_svg,
+            latest_command=commands.latest_command,
+            launch_command=commands.launch_command,
             launch_counts=launch_counts,
             metric_of=metric_of,
-            lane_svg=lane_svg,
+            lane_svg=race.lane_svg,
+            original_command=commands.original_command,
             peak_share_text=peak_share_text,
-            reproduce_command=reproduce_command,
-            series_command=series_command,
-            sparkline_svg=sparkline_svg,
+            reproduce_command=commands.reproduce_command,
+            series_command=commands.series_command,
+            sparkline_svg=history.sparkline_svg,
             spread_bounds=wording.spread_bounds,
-            spark_svg=spark_svg,
-            table_axis=table_axis,
-            table_ticks=table_ticks,
-            threads_svg=threads_svg,
-            topology_html=topology_html,
-            trace_svg=trace_svg,
+            spark_svg=intervals.spark_svg,
+            table_axis=intervals.table_axis,
+            table_ticks=intervals.table_ticks,
+            threads_svg=strips.threads_svg,
+            topology_html=topology.topology_html,
+            trace_svg=lines.trace_svg,
         )
 
     @property
     def shared(self) -> str:
         """What all pages show of the site: a page that is kept was made with the same."""
-        return " ".join((*(link.path for link in self.navigation), self.preview))
+        return " ".join((*(link.path for link in self.navigation), self.preview, *self._only))
 
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""
@@ -390,5 +369,7 @@ class Renderer:
             preview=self.preview,
             section=section,
             current=current,
+            # The main page of a part of the site is at its top, others are in folders.
+            root="../" if current == "true" else "",
         )
         return _UNWRITABLE.sub("�", text)

@@ -12,15 +12,10 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import CommitComparison, compare_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
-from corebound.analysis.run_comparison import (
-    RunComparison,
-    compare_runs,
-    comparisons,
-    recent_pairs,
-)
+from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.analysis.serialize import hosts_document, json_file
@@ -30,35 +25,21 @@ from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
+from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
-from corebound.report.downloads import (
-    cells_csv,
-    cells_json,
-    changes_csv,
-    commits_csv,
-    comparison_csv,
-    host_json,
-    imported_csv,
-    operators_csv,
-)
-from corebound.report.elements import filter_note
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.navigation import Section, navigation_links, news_rule
-from corebound.report.pages.benchmark import (
-    ImportedBenchmark,
-    benchmark_page,
-    benchmarks_of,
-)
-from corebound.report.pages.claims import ClaimsPage, claims_page
+from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
+from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.compare_commits import commits_page
-from corebound.report.pages.comparisons import ComparisonsPage, choice_groups, comparisons_page
+from corebound.report.pages.comparisons import ChoiceGroup, choice_groups, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
 from corebound.report.pages.host import host_page
 from corebound.report.pages.hosts import hosts_page
-from corebound.report.pages.operators import OperatorsPage, operators_page
+from corebound.report.pages.operators import operators_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.pages.tune import tune_page
@@ -67,21 +48,6 @@ from corebound.report.scenario.history import listed_series
 from corebound.report.scenario.page import scenario_page
 from corebound.report.search_index import search_script
 from corebound.report.sharing import badge, can_draw, share_image
-from corebound.report.urls import (
-    badge_file,
-    benchmark_file,
-    benchmark_slug,
-    commits_data,
-    comparison_data,
-    comparison_file,
-    host_data,
-    moments_file,
-    points_file,
-    raw_file,
-    run_file,
-    scenario_points_file,
-    trace_file,
-)
 
 INDEX = "index.html"
 HOSTS_DATA = "data/hosts.json"
@@ -124,6 +90,11 @@ def render_pages(
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "searching for changes in series"),
     )
+    commits = [
+        compare_commits(pair.project, pair.before, pair.after, history)
+        for pair in inputs.compared
+        if pair.project is not None
+    ]
     lost = {run for run, checked in inputs.verifications.items() if checked.answer == "lost"}
     context = PageContext(
         now=inputs.now,
@@ -136,12 +107,7 @@ def render_pages(
     )
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
-    commits = [
-        compare_commits(pair.project, pair.before, pair.after, history)
-        for pair in inputs.compared
-        if pair.project is not None
-    ]
-    claims = claims_page(results, now=inputs.now)
+    claims = claims_page(results)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
     parts: dict[Section, object] = {
         "Scenarios": results,
@@ -161,24 +127,21 @@ def render_pages(
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, is_fresh)
     yield from _runs(inputs, renderer, is_fresh, raw=raw)
-    yield from _hosts_and_comparisons(inputs, compared, context, renderer)
-    if groups:
-        choose = partial(
-            comparisons_page,
-            commits=commits,
-            groups=groups,
-            hosts=len({run.host.id for run, _ in inputs.records}),
-            records_folder=inputs.records_folder,
-            now=inputs.now,
-        )
-        yield from _comparisons(inputs, compared, choose, renderer, is_fresh)
-    yield from _pages_of_all_scenarios(
-        inputs, context, renderer, claims=claims, operators=operators
+    yield from _hosts(inputs, renderer)
+    yield from _comparisons(
+        inputs, context, renderer, is_fresh, compared=compared, commits=commits, groups=groups
     )
-    for pair in commits:
-        page = commits_page(pair, context)
-        yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
-        yield page.address, renderer.page("compare", page)
+    if history.histories:
+        yield "history.html", renderer.page("history", history_page(context))
+        yield "feed.xml", renderer.page("feed", feed(context, records=inputs.records_folder))
+        if history.changes or history.unclear:
+            yield "data/changes.csv", downloads.changes_csv(history, inputs.records_folder)
+    if claims is not None:
+        yield "claims.html", renderer.page("claims", claims)
+    if operators is not None:
+        if imported := downloads.imported_csv(inputs.profiles):
+            yield "data/imported.operators.csv", imported
+        yield "operators.html", renderer.page("operators", operators)
     tunings: list[tuple[str, str, str]] = []
     for result, files in inputs.tunings:
         together = next((one for one in inputs.loads if one.has(result)), None)
@@ -213,16 +176,19 @@ def _scenarios(
             records_file=jsonl.file_of(result.run, Path()).as_posix(),
             traces=above,
         )
-        yield f"data/{name}.csv", cells_csv(result, inputs.records_folder)
-        yield f"data/{name}.json", cells_json(result, scenario_findings, inputs.records_folder)
-        if operators := operators_csv(result):
+        yield f"data/{name}.csv", downloads.cells_csv(result, inputs.records_folder)
+        yield (
+            f"data/{name}.json",
+            downloads.cells_json(result, scenario_findings, inputs.records_folder),
+        )
+        if operators := downloads.operators_csv(result):
             yield f"data/{name}.operators.csv", operators
         if all_series := listed_series(result, context.history):
             yield f"data/{name}.history.csv", history_csv(all_series)
             moments = SharedMoments(all_series)
             points = {**moments.document(), **points_document(all_series, moments)}
-            yield scenario_points_file(name), script(points)
-        yield badge_file(name), renderer.page("badge", badge(result, context.history))
+            yield urls.scenario_points_file(name), script(points)
+        yield urls.badge_file(name), renderer.page("badge", badge(result, context.history))
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
@@ -230,7 +196,7 @@ def _scenario_points(results: Sequence[ScenarioResult], history: ChangeHistory) 
     """The addresses of the points of all scenarios with a history."""
     for result in results:
         if listed_series(result, history):
-            yield scenario_points_file(result.scenario.name)
+            yield urls.scenario_points_file(result.scenario.name)
 
 
 def _benchmarks(
@@ -244,14 +210,14 @@ def _benchmarks(
     moments = {project: SharedMoments(all_series) for project, all_series in by_project.items()}
     for project, shared in moments.items():
         names = [each.name for each in benchmarks if each.project == project]
-        slugs = [benchmark_slug(project, name) for name in names]
-        yield moments_file(project), script({**shared.document(), "benchmarks": slugs})
+        slugs = [urls.benchmark_slug(project, name) for name in names]
+        yield urls.moments_file(project), script({**shared.document(), "benchmarks": slugs})
     digests = SeriesDigests()
     stale: list[tuple[tuple[str, str], ImportedBenchmark]] = []
     for benchmark in benchmarks:
         files = (
-            points_file(benchmark.project, benchmark.name),
-            benchmark_file(benchmark.project, benchmark.name),
+            urls.points_file(benchmark.project, benchmark.name),
+            urls.benchmark_file(benchmark.project, benchmark.name),
         )
         key = _benchmark_key(inputs, benchmark, moments[benchmark.project], digests)
         key = f"{renderer.shared} {key}"
@@ -266,7 +232,7 @@ def _benchmarks(
             benchmark.series,
             moments[benchmark.project],
             history=history,
-            moments_file=PurePosixPath(moments_file(benchmark.project)).name,
+            moments_file=PurePosixPath(urls.moments_file(benchmark.project)).name,
         )
         texts = (script(points), renderer.page("benchmark", benchmark_page(benchmark)))
         return list(zip(files, texts, strict=True))
@@ -289,7 +255,6 @@ def _benchmark_key(
     history = benchmark.history
     parts = [
         inputs.records_folder,
-        *inputs.only,
         *map(repr, history.environments.get(benchmark.project, {}).items()),
     ]
     parts += map(digests.of, (*benchmark.series, *benchmark.silent))
@@ -314,69 +279,84 @@ def _runs(
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
         key = f"{stamp} {raw} {inputs.records_folder} {renderer.shared}"
-        if stamp is None or not is_fresh(run_file(run), key):
+        if stamp is None or not is_fresh(urls.run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             page = run_page(run, launches, raw=raw, faults=faults)
-            yield page.address, renderer.page("run", page)
+            yield urls.run_file(run), renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
 
-def _hosts_and_comparisons(
-    inputs: SiteInputs,
-    compared: Sequence[RunComparison],
-    context: PageContext,
-    renderer: Renderer,
-) -> Iterator[tuple[str, str]]:
+def _hosts(inputs: SiteInputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
     hosts = group_by_host(inputs.records, inputs.calibrations, inputs.recorded)
     if len(hosts) > 1:
-        hosts_ = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
-        yield "hosts.html", renderer.page("hosts", hosts_)
+        overview = hosts_page(hosts, now=inputs.now, comparison=inputs.hosts)
+        yield "hosts.html", renderer.page("hosts", overview)
         if inputs.hosts is not None:
             yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
-    for result in hosts:
-        yield host_data(result.runs[-1].host.id), host_json(result, inputs.records_folder)
-        page = host_page(result, now=inputs.now)
-        yield page.address, renderer.page("host", page)
-    for comparison in compared:
-        pair = compare_page(comparison, context)
-        yield (
-            comparison_data(comparison.before, comparison.after),
-            comparison_csv(comparison, inputs.records_folder),
-        )
-        yield pair.address, renderer.page("compare", pair)
+    for host in hosts:
+        page = host_page(host, now=inputs.now)
+        yield urls.host_data(page.host.id), downloads.host_json(host, inputs.records_folder)
+        yield urls.host_file(page.host.id), renderer.page("host", page)
 
 
 def _comparisons(
     inputs: SiteInputs,
-    compared: Sequence[RunComparison],
-    choose: Callable[[Sequence[tuple[Run, Run]]], ComparisonsPage],
+    context: PageContext,
     renderer: Renderer,
     is_fresh: IsFresh,
+    *,
+    compared: Sequence[RunComparison],
+    commits: Sequence[CommitComparison],
+    groups: tuple[ChoiceGroup, ...],
 ) -> Iterator[tuple[str, str]]:
-    """The page to choose two on, and the comparisons of the hosts' other recent runs.
+    """The comparisons of runs and of commits, and the page to choose two on.
 
-    The latter show no histories: they depend on nothing after the later run, and are not made
-    again.
+    Comparisons of the hosts' other recent runs show no histories: they depend on nothing after the
+    later run, and are not made again.
     """
-    context = PageContext(now=inputs.now, calibrations=inputs.calibrations)
+
+    def files(pair: RunComparison, known: PageContext) -> Iterator[tuple[str, str]]:
+        yield (
+            urls.comparison_data(pair.before, pair.after),
+            downloads.comparison_csv(pair, inputs.records_folder),
+        )
+        page = renderer.page("compare", compare_page(pair, known))
+        yield urls.comparison_file(pair.before, pair.after), page
+
+    for comparison in compared:
+        yield from files(comparison, context)
+    for commit_pair in commits:
+        names = commit_pair.project, commit_pair.before.sha, commit_pair.after.sha
+        yield urls.commits_data(*names), downloads.commits_csv(commit_pair)
+        yield (
+            urls.commits_file(*names),
+            renderer.page("compare", commits_page(commit_pair, context)),
+        )
+    if not groups:
+        return
+    without_history = PageContext(now=inputs.now, calibrations=inputs.calibrations)
     pairs = [(each.before, each.after) for each in compared]
     for before, after in recent_pairs(inputs.records):
-        pair, key = (before[0], after[0]), _pair_key(inputs, (before[0], after[0]), renderer)
-        if pair in pairs:
+        runs = before[0], after[0]
+        if runs in pairs:
             continue
+        key = _pair_key(inputs, runs, renderer)
         # Both files are checked, so that each is remembered under its key if it is made.
-        files = (comparison_data(*pair), comparison_file(*pair))
-        fresh = [key is not None and is_fresh(file, key) for file in files]
+        fresh = [
+            key is not None and is_fresh(file, key)
+            for file in (urls.comparison_data(*runs), urls.comparison_file(*runs))
+        ]
         if not all(fresh):
             try:
                 comparison = compare_runs(before, after, inputs.past)
             except InputError:
                 continue  # measured in another environment
-            yield files[0], comparison_csv(comparison, inputs.records_folder)
-            yield files[1], renderer.page("compare", compare_page(comparison, context))
-        pairs.append(pair)
-    yield "compare.html", renderer.page("comparisons", choose(pairs))
+            yield from files(comparison, without_history)
+        pairs.append(runs)
+    hosts = len({run.host.id for run, _ in inputs.records})
+    page = comparisons_page(pairs, commits, groups, hosts=hosts)
+    yield "compare.html", renderer.page("comparisons", page)
 
 
 def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> str | None:
@@ -396,30 +376,6 @@ def _pair_key(inputs: SiteInputs, pair: tuple[Run, Run], renderer: Renderer) -> 
     site = (inputs.records_folder, renderer.shared)
     parts = (before.id, after.id, *site, *earlier, *noise)
     return cache.digest(*(part.encode() for part in parts))
-
-
-def _pages_of_all_scenarios(
-    inputs: SiteInputs,
-    context: PageContext,
-    renderer: Renderer,
-    *,
-    claims: ClaimsPage | None,
-    operators: OperatorsPage | None,
-) -> Iterator[tuple[str, str]]:
-    """Pages about all scenarios."""
-    history = context.history
-    if history.histories:
-        yield "history.html", renderer.page("history", history_page(context))
-        feed_ = feed(context, records=inputs.records_folder)
-        yield "feed.xml", renderer.page("feed", feed_)
-        if history.changes or history.unclear:
-            yield "data/changes.csv", changes_csv(history, inputs.records_folder)
-    if claims is not None:
-        yield "claims.html", renderer.page("claims", claims)
-    if operators is not None:
-        if imported := imported_csv(inputs.profiles):
-            yield "data/imported.operators.csv", imported
-        yield "operators.html", renderer.page("operators", operators)
 
 
 # Hidden, so that it is not published.
@@ -583,8 +539,9 @@ def _renderer(inputs: SiteInputs, cache_folder: Path | None = None) -> Renderer:
             path.name: path.read_text("utf-8")
             for path in sorted(_source_folder("templates").iterdir())
         },
+        now=inputs.now,
         records=inputs.records_folder,
-        note=filter_note(inputs.only),
+        only=inputs.only,
         bytecode_cache=None if cache_folder is None else TemplateCache(cache_folder),
     )
 
@@ -593,7 +550,7 @@ def _copy_records(runs: Sequence[Run], records: Path, folder: SiteDirectory) -> 
     """Copy each run's records into the site, gzipped; return whether all of them are there."""
     is_complete = True
     for run in runs:
-        source, name = jsonl.file_of(run, records), raw_file(run)
+        source, name = jsonl.file_of(run, records), urls.raw_file(run)
         copy = folder.at / name
         if not source.is_file():
             is_complete = False
@@ -614,7 +571,7 @@ def _copy_traces(
         trace_folder = folder_of(jsonl.file_of(result.run, records))
         for launch in result.profiles:
             if launch.trace and (file := file_of(trace_folder, launch.id)).is_file():
-                by_name[launch.id] = trace_file(launch.id)
+                by_name[launch.id] = urls.trace_file(launch.id)
                 folder.put(by_name[launch.id], file.read_bytes())
     return by_name
 

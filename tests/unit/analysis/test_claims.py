@@ -15,7 +15,6 @@ from corebound.report.pages.claims import claims_page
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from support.build import a_launch, a_run, a_scenario, a_worker
-from support.report_sample import NOW
 
 SIZES = tuple(range(1, 13))
 
@@ -80,7 +79,7 @@ def test_what_is_decided_depends_on_all_scenarios_of_the_run() -> None:
 def test_the_page_counts_no_claim_that_is_not_decided() -> None:
     results = results_of(3, spread=0.02)
 
-    page = claims_page(results, now=NOW)
+    page = claims_page(results)
 
     judged = [claim for result in results for claim in judge_claims(result)]
     held = sum(claim.judgement == "reproduces" for claim in judged)

@@ -247,12 +247,6 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
     assert whole == set()
 
 
-def test_what_a_page_says_is_the_same_with_and_without_its_breaks() -> None:
-    for name, page in pages_of([a_sample()], series=[*sample_history(), *a_project()]).items():
-        if name == "history.html":
-            assert BENCHMARK in parse_html(page).text
-
-
 def test_our_own_settings_have_no_more_elements_for_it() -> None:
     page = pages_of([a_sample()])["index.html"]
 
@@ -342,13 +336,6 @@ def test_no_backtick_is_shown_raw(made: dict[str, str], page: str) -> None:
     (body,) = parse_html(made[page]).all("body")
 
     assert "`" not in body.text
-
-
-def test_what_stood_between_them_is_code(made: dict[str, str]) -> None:
-    assert "<code>always</code>" in made["host/a-host-0123456789ab.html"]
-    assert "<code>always</code>" in made["scenario/a-scenario.html"]
-    assert "<code>corebound doctor</code> names what else" in made["run/b1.html"]
-    assert "<code>smt-siblings</code> need SMT." in made["scenario/a-scenario.html"]
 
 
 def test_a_backtick_that_opens_nothing_stays_what_it_is() -> None:

@@ -67,10 +67,6 @@ def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> 
     assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
 
 
-def test_without_a_source_the_page_has_none() -> None:
-    assert a_page(("box", 1, ())).code is None
-
-
 @pytest.mark.parametrize(
     ("at", "nights", "text"),
     [
@@ -133,7 +129,7 @@ def site_of(*series: Series) -> dict[str, str]:
 
 
 def titles(page: BenchmarkPage) -> list[str]:
-    return [chart.panel.title for chart in page.charts]
+    return [panel.title for panel in page.charts]
 
 
 def test_charts_are_in_order_of_the_parameters_size() -> None:
@@ -146,10 +142,9 @@ def test_a_single_figure_is_a_row_and_no_chart() -> None:
     page = page_of(a_cell(1, days=[5]), a_cell(2), a_cell(3))
 
     assert titles(page) == ["n=2", "n=3"]
-    (row,) = page.rest.rows
-    assert (row.name, row.series.host_name) == ("n=1", "box")
-    assert latest_value(row.series).value == "1.00 ms"
-    assert [moment.at[:10] for moment in row.series.points.moments] == ["2026-01-06"]
+    ((series, name),) = page.rows
+    assert (name, series.host_name) == ("n=1", "box")
+    assert latest_value(series).value == "1.00 ms"
 
 
 def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> None:
@@ -168,7 +163,9 @@ def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured
     page = page_of(a_cell(1, days=range(20)), a_cell(2, days=range(80)))
 
     assert titles(page) == ["n=2", "n=1"]
-    assert [chart.ended for chart in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
+    assert [
+        panel.all_series[0].id in page.benchmark.history.retired_series for panel in page.charts
+    ] == [False, True]
     assert "1 retired" in plain(page.hero.support)
 
 
@@ -181,8 +178,8 @@ def test_what_has_hardly_begun_stands_behind_what_has_a_past() -> None:
 def test_all_charts_of_a_page_have_one_axis_of_time() -> None:
     first, second = page_of(a_cell(1, days=range(40)), a_cell(2, days=range(10, 20))).charts
 
-    assert first.panel.along == second.panel.along
-    (track,) = second.panel.chart.tracks
+    assert first.along == second.along
+    (track,) = second.chart.tracks
     places = [dot.x for run in track.runs for dot in run]
     # Of 39 days the tenth to the nineteenth, within edges of 1.5 %.
     assert (places[0], places[-1]) == pytest.approx(
@@ -195,13 +192,13 @@ def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
 
     first, second = page_of(a_cell(1), a_cell(2, points=unread)).charts
 
-    assert (first.panel.zoom.is_ordinal, second.panel.zoom.is_ordinal) == (False, True)
+    assert (first.is_ordinal, second.is_ordinal) == (False, True)
 
 
 def test_charts_are_shared_out_among_machines() -> None:
     all_series = [a_changed_cell(n, host=host) for host in ("a", "b", "c") for n in range(24)]
 
-    shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
+    shown, _ = select_charts(a_benchmark(all_series, known_of(*all_series)))
 
     assert [sum(series.host == host for series in shown) for host in ("a", "b", "c")] == [
         4,
@@ -216,7 +213,7 @@ def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
         *(a_changed_cell(n, host="b") for n in range(3)),
     ]
 
-    shown = select_charts(a_benchmark(all_series, known_of(*all_series))).charted
+    shown, _ = select_charts(a_benchmark(all_series, known_of(*all_series)))
 
     assert [sum(series.host == host for series in shown) for host in ("a", "b")] == [9, 3]
 
@@ -225,13 +222,12 @@ def test_of_cells_without_a_change_two_have_a_chart() -> None:
     unchanged = [a_cell(n, host=host) for host in ("a", "b") for n in range(9)]
     changed = [a_changed_cell(n, host="a") for n in range(100, 109)]
 
-    shown = select_charts(a_benchmark((*unchanged, *changed), known_of(*unchanged, *changed)))
+    shown, _ = select_charts(a_benchmark((*unchanged, *changed), known_of(*unchanged, *changed)))
 
-    assert len(shown.charted) == 2 + 9
-    assert {series.id for series in changed} <= {series.id for series in shown.charted}
+    assert len(shown) == 2 + 9
+    assert {series.id for series in changed} <= {series.id for series in shown}
     assert [
-        sum(series.host == host and series in unchanged for series in shown.charted)
-        for host in ("a", "b")
+        sum(series.host == host and series in unchanged for series in shown) for host in ("a", "b")
     ] == [0, 2]
 
 
@@ -240,8 +236,8 @@ def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() 
 
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
-    rows = page_of(*all_series).rest.rows
-    assert [row.name for row in rows] == [f"n={n}" for n in range(2, 16)]
+    rows = page_of(*all_series).rows
+    assert [name for _, name in rows] == [f"n={n}" for n in range(2, 16)]
     assert text.count('class="spark"') == 14
     assert all(f'id="{series_anchor(series)}"' in text for series in all_series)
 
@@ -249,8 +245,8 @@ def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() 
 def test_beyond_what_a_page_holds_cells_are_named() -> None:
     page = page_of(*(a_cell(n) for n in range(816)))
 
-    assert (len(page.charts), len(page.rest.rows)) == (2, 800)
-    assert [name for _, name in page.rest.unshown] == [f"n={n}, on box" for n in range(802, 816)]
+    assert (len(page.charts), len(page.rows)) == (2, 800)
+    assert [name for _, name in page.unshown] == [f"n={n}" for n in range(802, 816)]
 
 
 def test_each_of_few_charts_has_its_latest_points_behind_it_with_links_to_their_commits() -> None:
@@ -260,8 +256,8 @@ def test_each_of_few_charts_has_its_latest_points_behind_it_with_links_to_their_
     page = page_of(*all_series)
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
-    assert {len(chart.panel.points) for chart in page.charts} == {3}
-    assert page.charts[0].panel.points[0].link == f"{at}{39:040x}"
+    assert {len(panel.points) for panel in page.charts} == {3}
+    assert page.charts[0].points[0].link == f"{at}{39:040x}"
     assert text.count(f'href="{at}{39:040x}"') == 6
 
 
@@ -272,7 +268,7 @@ def test_more_charts_have_their_latest_points_in_one_table() -> None:
     page = page_of(*all_series)
     text = site_of(*all_series)[benchmark_file("p", "b")]
 
-    assert not any(chart.panel.points for chart in page.charts)
+    assert not any(panel.points for panel in page.charts)
     assert [len(row.points) for row in page.latest] == [8, 8, 8]
     # One command measures all cells of a commit.
     assert [len(row.commands) for row in page.latest] == [1, 1, 1]
@@ -280,35 +276,24 @@ def test_more_charts_have_their_latest_points_in_one_table() -> None:
     assert table is not None
     (body,) = table.all("tbody")
     assert [next(row.all("a")).attributes["href"] for row in body.all("tr")] == [
-        f"#{chart.anchor}" for chart in page.charts
+        f"#{series_anchor(panel.all_series[0])}" for panel in page.charts
     ]
 
 
 def test_a_single_chart_has_twenty_points_behind_it() -> None:
-    (chart,) = page_of(a_cell(1, days=range(40))).charts
+    (panel,) = page_of(a_cell(1, days=range(40))).charts
 
-    assert len(chart.panel.points) == 20
+    assert len(panel.points) == 20
 
 
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
     page = page_of(a_cell(1), a_silent_cell(10), a_silent_cell(2), a_silent_cell(3, host="arm"))
 
     assert "3 series have no result." in plain(page.hero.support)
-    assert [
-        (group.machine, group.cell_count, group.reason, group.cells)
-        for group in page.rest.without_values
-    ] == [
-        ("arm", "1 series", "it failed", ("n=3",)),
-        ("box", "2 series", "it failed", ("n=2", "n=10")),
+    assert page.without_values == [
+        ("arm", "it failed", ["n=3"]),
+        ("box", "it failed", ["n=2", "n=10"]),
     ]
-
-
-def test_a_reason_is_told_whole_whatever_it_holds() -> None:
-    points = HistoryPoints.of([a_point(None, missing="failed: OSError: no space")])
-
-    page = page_of(a_cell(1), a_cell(2, points=points))
-
-    assert [group.reason for group in page.rest.without_values] == ["failed: OSError: no space"]
 
 
 def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:
@@ -319,7 +304,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     text = site_of(a_cell(1), some, *never)["history.html"]
 
     assert (group.location, group.reason) == ("p", "it failed")
-    assert [(scenario.title, scenario.cells) for scenario in group.named] == [
+    assert [(title, cells) for title, cells, _ in group.named] == [
         ("b", "n=7, on box"),
         ("api", "n=1; n=2, on x, y"),
     ]
@@ -333,7 +318,7 @@ def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
 
     (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), *never))).without
 
-    assert [scenario.cells for scenario in group.named] == ["64 series, on box"]
+    assert [cells for _, cells, _ in group.named] == ["64 series, on box"]
 
 
 def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:
@@ -368,7 +353,7 @@ def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() 
 
     ((row,),) = (group.rows for group in history_page(PageContext(now=NOW, history=history)).groups)
 
-    assert (row.cells, row.is_retired) == ("2 series, 1 retired", False)
+    assert len(row.all_series) == 2
     assert len(row.series.points) == 90
 
 
@@ -445,9 +430,9 @@ def test_what_is_new_is_drawn_though_hundreds_changed_long_ago() -> None:
     old = [a_stepped_cell(n, steps={20: 0.8}) for n in range(70)]
     new = a_stepped_cell(99, steps={50: 1.2})
 
-    all_series = select_charts(a_benchmark([*old, new])).charted
+    shown, _ = select_charts(a_benchmark([*old, new]))
 
-    assert all_series[0] == new
+    assert shown[0] == new
 
 
 def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() -> None:
@@ -455,10 +440,10 @@ def test_what_one_commit_did_to_hundreds_leaves_charts_for_what_another_did() ->
     # The last by its parameters.
     series = a_stepped_cell(99, steps={40: 1.1})
 
-    all_series = select_charts(a_benchmark([*alike, series])).charted
+    shown, _ = select_charts(a_benchmark([*alike, series]))
 
-    assert series in all_series
-    assert len(all_series) == 12
+    assert series in shown
+    assert len(shown) == 12
 
 
 def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_name_only() -> None:
@@ -469,6 +454,6 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
 
     page = benchmark_page(a_benchmark((*all_series, series), history))
 
-    assert page.rest.rows[-1].series is series
-    assert len(page.rest.rows) == 800
-    assert len(page.rest.unshown) == 15
+    assert page.rows[-1][0] is series
+    assert len(page.rows) == 800
+    assert len(page.unshown) == 15

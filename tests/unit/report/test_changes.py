@@ -24,7 +24,7 @@ from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.changes import change_row, group_changes
+from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
@@ -77,7 +77,7 @@ def test_a_change_of_the_last_30_runs_is_new_as_its_commit_is(since: int, status
     (change,) = analyse([stepped(since=since)]).changes
     history = build_change_history([change.series])
 
-    assert change_row(change, history).status.word == status
+    assert ChangeGroup.of([change], history).status.word == status
     assert change_status(history.assessed[change.id]) == status
 
 
@@ -89,14 +89,6 @@ def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
 
     assert "because the &lt;new&gt; parser checks what it reads" in text
     assert "because the &lt;new" not in made_of()[page]
-
-
-def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
-    (change,) = analyse([stepped()]).changes
-    made = made_of(accepted(change))
-
-    (page,) = (text for name, text in made.items() if name.startswith("history/"))
-    assert "because the &lt;new&gt; parser checks what it reads" in page
 
 
 def test_the_table_for_machines_has_the_reason() -> None:

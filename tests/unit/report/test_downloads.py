@@ -78,21 +78,6 @@ def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
     assert document["runs"][1]["checks"] is None
 
 
-def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
-    site.write(
-        SiteInputs(
-            records=sample_records()[::-1],
-            now=NOW,
-            past=sample_steady_history(),
-            calibrations=sample_calibrations(),
-        ),
-        tmp_path,
-    )
-
-    for name in ("data/compare/r0-r1.csv", "data/host/bench-01-0123456789ab.json"):
-        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
-
-
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     axis = Axis(low=1.0, high=10.0, scale=scale, ticks=(2.0, 5.0))
@@ -113,74 +98,3 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     places = drawn.partition('class="run m" d="')[2].partition('"')[0]
     steps = [int(step) for step in re.findall(r"m\d+([ -]\d+)h0", places)]
     assert [*itertools.accumulate(steps)] == [300, 300, *map(int, lines), 0, 0]
-
-
-LENGTHS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-
-def visible(html: str) -> str:
-    """The text of a piece of HTML, without what only screen readers get."""
-    shown = re.sub(r'<span class="hidden">[^<]*</span>', "", html)
-    return re.sub(r"<[^>]+>", " ", shown).replace("&nbsp;", " ")
-
-
-def agree(html: str, *values: float, divide_by_unit: bool = False) -> bool:
-    """Whether the first numbers of a text are these values, rounded to the digits printed."""
-    text = visible(html)
-    printed = [number.replace(",", "") for number in re.findall(r"\d[\d.,]*", text)]
-    length = LENGTHS_NS[re.findall(r"[nµm]?s\b", text)[0]] if divide_by_unit else 1.0
-    return len(printed) >= len(values) and all(
-        abs(float(number.rstrip(".")) - value / length)
-        <= 0.5000001 * 10.0 ** -len(number.partition(".")[2])
-        for number, value in zip(printed, values, strict=False)
-    )
-
-
-def rows_of(page: str) -> dict[str, dict[str, str]]:
-    """The cells and details of each measured configuration by name; rows by anchor."""
-    parts = re.split(r'<tr id="c-', page.partition('<section id="configurations">')[2])[1:]
-    rows = {}
-    for part in parts:
-        row = part.partition("</tbody>")[0]
-        cells = dict(re.findall(r'<td class="([^"]+)">(.*?)</td>', row, re.DOTALL))
-        if "value" in cells:
-            rows[part.partition('"')[0]] = cells | dict(
-                re.findall(r"<dt>([^<]+)</dt>\s*<dd>(.*?)</dd>", row, re.DOTALL)
-            )
-    return rows
-
-
-def test_the_numbers_of_each_configuration_are_those_of_the_csv(out: Path) -> None:
-    text = (out / "data/resnet50-inference.csv").read_text()
-    lines = {
-        f"binding-{line['axis_binding']}-threads-{line['axis_threads']}": line
-        for line in csv.DictReader(io.StringIO(text))
-        if line["median_ns"]
-    }
-    rows = rows_of((out / "scenario/resnet50-inference.html").read_text())
-    assert rows.keys() == lines.keys()
-
-    for anchor, row in rows.items():
-        values = {
-            name: float(text or "nan")
-            for name, text in lines[anchor].items()
-            if name.endswith(("_ns", "_ratio", "_ok"))
-        }
-        times = (values[f"median{end}_ns"] for end in ("", "_low", "_high"))
-        assert agree(row["value"], *times, divide_by_unit=True), anchor
-        assert agree(row["p99"], values["p99_ns"], divide_by_unit=True), anchor
-        cpu = (values[f"cpu_{which}_ns"] for which in ("median", "least", "most"))
-        assert agree(row["CPU time"], *cpu, divide_by_unit=True), anchor
-        whole = (values[f"whole{which}_ns"] for which in ("", "_least", "_most"))
-        assert agree(row["All iterations"], *whole, divide_by_unit=True), anchor
-        spread = (100 * values[f"spread{end}_ratio"] for end in ("", "_low", "_high"))
-        assert agree(row["Spread"], *spread), anchor
-        assert agree(row["Launches"], values["launches_ok"]), anchor
-        if lines[anchor]["speedup_ratio"]:
-            ratio, low, high = (values[f"speedup{end}_ratio"] for end in ("", "_low", "_high"))
-            against = visible(row["against"])
-            if "slower" in against:
-                ratio, low, high = 1 / ratio, 1 / high, 1 / low
-            ends = [abs(end - 1) * 100 for end in (low, high)] if "%" in against else [low, high]
-            shown = ends if "inconclusive" in against else [ratio, *ends]
-            assert agree(row["against"], *shown), anchor

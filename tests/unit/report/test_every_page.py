@@ -29,7 +29,6 @@ from support.markup import Element, by_id, parse_html
 from support.paths import GOLDEN
 from support.report_sample import (
     COMMITS,
-    COMMITS_PAGE,
     NOW,
     a_preflight,
     a_sample,
@@ -272,93 +271,6 @@ def test_a_chart_without_a_table_is_seen_to_have_none(text: str) -> None:
     assert table_behind(root, chart) is None
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    records = [an_earlier_sample(), a_sample(), a_serving_sample()]
-    return pages_of(records, series=sample_history(), compared=[COMMITS])
-
-
-def words_of(page: str) -> str:
-    return " ".join(
-        html.unescape(re.sub(r"<[^>]+>", " ", page)).replace("\N{NO-BREAK SPACE}", " ").split()
-    )
-
-
-@pytest.mark.parametrize(
-    ("page", "why"),
-    [
-        # Of a single launch.
-        (
-            "scenario/resnet50-inference.html",
-            "Of that one launch, so they have no interval.",
-        ),
-        (
-            "scenario/resnet50-inference.html",
-            "Every iteration of one launch, the one nearest to the configuration's median.",
-        ),
-        (
-            "scenario/resnet50-inference.html",
-            "A launch is one observation: its median has no interval of its own.",
-        ),
-        ("run/r1.html", "The duration of one launch has no interval."),
-        # Of several launches, where the table that bounds them is another.
-        (
-            "scenario/resnet50-inference.html",
-            "Those of a named launch are its own.",
-        ),
-        # Of others, who gave none.
-        ("claims.html", "Published values are quoted from their source, without an interval."),
-        ("history.html", "A point imported as a single value has no interval."),
-        (
-            "history/io.Read.time_read-b69fd9f5.html",
-            "single values, no interval",
-        ),
-        (COMMITS_PAGE, "Each commit was measured once"),
-        # Without a unit, for it is none.
-        ("host/bench-01-0123456789ab.html", "Distance to each node, 10 to itself"),
-    ],
-)
-def test_a_page_says_why_a_number_has_no_interval(
-    pages: dict[str, str], page: str, why: str
-) -> None:
-    assert why in words_of(pages[page])
-
-
-def test_figures_of_two_runs_stand_with_their_intervals(pages: dict[str, str]) -> None:
-    page = pages["compare/r0-r1.html"]
-    befores = re.findall(r'<td class="left">([\d.]+ m?s[^<]*) <span.*?</td>', page)
-    rows = re.findall(r'<td class="left">[\d.]+ m?s .*?</td>', page)
-
-    assert len(befores) == len(rows) == 15
-    # On one line, with the unit that both share once.
-    space = "\N{NO-BREAK SPACE}|&nbsp;"
-    interval = r"[\d.,]+–[\d.,]+"
-    both = rf"<small>{interval}(?:{space}).*(?:{space}){interval}(?:{space})m?s</small></td>"
-    assert [row for row in rows if not re.search(both, row)] == []
-
-
-def test_a_spread_has_an_interval(pages: dict[str, str]) -> None:
-    spreads = re.findall(
-        r"<dt>Spread</dt>\s*<dd>[\d.]+\s%.*?95&nbsp;% CI </span>([\d.]+–[\d.]+)<",
-        pages["scenario/resnet50-inference.html"],
-    )
-
-    assert len(spreads) == 15
-
-
-def test_the_flag_of_a_slow_setting_has_its_interval(pages: dict[str, str]) -> None:
-    page = words_of(pages["scenario/resnet50-inference.html"])
-
-    assert re.search(r"48× slower: .*? 2.06 s an iteration \(95 % CI 1.99–2.13\)", page)
-
-
-def test_what_was_imported_without_its_command_says_so(pages: dict[str, str]) -> None:
-    assert "Imported series have no recorded command" in words_of(pages["history.html"])
-    for name in ("history/io.Read.time_read-b69fd9f5.html", COMMITS_PAGE):
-        assert "The import contains no command." in words_of(pages[name])
-    assert not re.search("corebound reproduce [^<]*io.Read", pages[COMMITS_PAGE])
-
-
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&]]>\x07\u202e"
 
 
@@ -377,7 +289,14 @@ def foreign() -> Iterator[tuple[Run, tuple[Launch, ...]]]:
             tuple(
                 launch
                 if launch.status == "ok"
-                else replace(launch, reason=EVIL, log=EVIL, fix=EVIL)
+                else replace(
+                    launch,
+                    reason=EVIL,
+                    log=EVIL,
+                    fix=EVIL,
+                    evidence=(EVIL,),
+                    leftover_processes=(EVIL,),
+                )
                 for launch in launches
             ),
         )
@@ -576,21 +495,3 @@ def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(
 
         assert any("reproduce" in line for line in told)
         assert any("--records 'my records'" in line for line in told) is bool(parts)
-
-
-LINK = '<link rel="alternate" type="application/atom+xml" title="Changes" href="feed.xml">'
-
-
-@pytest.mark.parametrize("name", ["index.html", "history.html"])
-def test_where_there_is_a_history_the_pages_about_it_name_the_feed(name: str) -> None:
-    made = pages_of((), series=[a_series([1e6] * 9, project="trees")])
-
-    assert "feed.xml" in made
-    assert LINK in made[name].partition("</head>")[0]
-
-
-def test_without_a_history_there_is_no_feed_to_name() -> None:
-    made = pages_of(())
-
-    assert "feed.xml" not in made
-    assert "atom" not in made["index.html"]

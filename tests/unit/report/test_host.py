@@ -5,16 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corebound.analysis.host_records import group_by_host
-from corebound.analysis.selection import latest_results
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
 from corebound.report.pages.host import CheckHistory, host_page
-from corebound.report.pages.run import run_page
-from corebound.report.scenario.provenance import environment_facts
 from support.build import a_host_check, a_run
 from support.machine_trees import check_results, pid_stat, proc_stat
-from support.report_sample import NOW, a_sample, pages_of
+from support.report_sample import NOW
 
 
 def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
@@ -36,34 +33,12 @@ def check(*states: State) -> CheckHistory:
     return row
 
 
-def host_text(*states: State) -> str:
-    """The host's page after a run of each day."""
-    pages = pages_of([looked(day, state) for day, state in enumerate(states, 1)])
-    (text,) = (text for name, text in pages.items() if name.startswith("host/"))
-    return text
-
-
 def test_a_check_shows_how_it_was_run_by_run() -> None:
     row = check("ok", "ok", "warning", "unavailable", "warning")
 
     assert row.recent_states == (("ok", 2), ("warning", 1), ("unavailable", 1), ("warning", 1))
     assert (row.warned, row.runs) == (2, 5)
     assert row.since.started_at == "2026-03-05T02:00:00Z"
-
-
-def test_what_warns_now_says_why_and_what_mends_it() -> None:
-    text = host_text("ok", "warning")
-
-    assert "<small>clocks differ</small>" in text
-    assert "<small><code>cpupower frequency-set -g performance</code></small>" in text
-    assert "ok in 1, warning in 1" in text
-
-
-def test_what_is_well_again_says_neither() -> None:
-    text = host_text("warning", "ok")
-
-    assert "clocks differ" not in text
-    assert "cpupower" not in text
 
 
 BUSY = check_results(
@@ -92,26 +67,6 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
     assert row.latest.fix == "measure when these processes have ended"
     assert "kill" not in host_json(result)
     assert "(200)" not in host_json(result)
-
-
-def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
-    run, launches = a_sample()
-    page = run_page(replace(run, preflight=(BUSY,)), launches)
-
-    assert page.checks is not None
-    (row,) = page.checks
-    assert "(200)" not in row.value
-    assert row.fix == "measure when these processes have ended"
-
-
-def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
-    run, launches = a_sample()
-    (result, *_) = latest_results([(replace(run, preflight=(BUSY,)), launches)])
-
-    text = " ".join(fact.value for fact in environment_facts(result, records_file="f"))
-
-    assert "busy processes 110 %" in text
-    assert "(200)" not in text
 
 
 def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:

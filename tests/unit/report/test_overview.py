@@ -15,7 +15,6 @@ from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.present.tune import headline, races
 from corebound.records import jsonl
-from corebound.records.telemetry import Disturbance
 from corebound.report import site
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
@@ -170,28 +169,6 @@ def test_the_largest_effect_stands_first_and_what_is_not_measured_last() -> None
     page = page_of(a_result(a_scenario(name="a"), {}), small, large)
 
     assert [row.advice.result.scenario.name for row in page.rows] == ["large", "small", "a"]
-
-
-def test_launches_are_counted_with_the_reasons_of_those_that_were_discarded() -> None:
-    scenario = a_scenario()
-    cells = expand(scenario, "s.yaml")
-    disturbed = Disturbance(share=1.0, by=("steal",), evidence=(), refused=True)
-    launches = [
-        *(a_launch(cell=cell, block=block) for cell in cells for block in range(3)),
-        *(a_launch(cell=cells[0], block=block, status="invalid") for block in (3, 4)),
-        a_launch(cell=cells[0], block=5, status="failed"),
-        a_launch(cell=cells[1], block=3, status="skipped"),
-        replace(a_launch(cell=cells[1], block=4, status="invalid"), disturbance=disturbed),
-    ]
-    page = page_of(latest_results([(a_run(scenarios=(scenario,)), launches)])[0])
-
-    assert page.launches == (
-        "4 of 10 launches discarded: 2 not run as requested, 1 disturbed by the hypervisor,"
-        " 1 failed; 1 skipped"
-    )
-    assert [(scenario.name, counts) for scenario, counts in page.discarded] == [
-        ("a-scenario", page.launches)
-    ]
 
 
 def test_without_a_valid_launch_a_discarded_one_says_why_not_one_that_cannot_run_here() -> None:

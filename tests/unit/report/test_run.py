@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.errors import Fault
@@ -68,16 +67,6 @@ def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
     )
 
 
-def test_a_run_and_its_scenario_count_alike() -> None:
-    result = latest_results([(RUN, a_night())])[0]
-    own = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
-
-    ((_, _, text, _),) = page_of(*a_night()).scenarios
-
-    assert text == f"{launch_counts(result.launches).says}; 1 more that profiled operators"
-    assert any(flag.title == "1 of 3 launches discarded" for flag in own.hero.flags)
-
-
 def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     launches = [
         replace(a_launch(cell=FREE, block=b), duration_ns=20 * 60 * 10**9) for b in range(4)
@@ -88,12 +77,6 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
 
 
-def test_the_list_of_all_is_counted_by_what_is_in_it() -> None:
-    page = page_of(*a_night())
-
-    assert page.launch_counts in plain(page.hero.support)
-
-
 def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
     assert plain(page_of(a_launch(cell=SIBLINGS, status="skipped")).hero.verdict) == (
         "No launch was made."
@@ -101,9 +84,9 @@ def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
 
 
 def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
-    (row,) = page_of(refused()).uncounted_launches
+    ((_, notes),) = page_of(refused()).uncounted
 
-    assert row.notes[:2] == (f"The launch was disturbed from outside: {EVIDENCE}.", "it swapped")
+    assert notes[:2] == (f"The launch was disturbed from outside: {EVIDENCE}.", "it swapped")
 
 
 def test_each_advice_is_given_once_with_the_number_of_launches_it_is_for() -> None:
@@ -113,7 +96,7 @@ def test_each_advice_is_given_once_with_the_number_of_launches_it_is_for() -> No
         (f"Launched again. {DOCTOR}", "2 launches"),
         (f"The run ended before another attempt. {DOCTOR}", "1 launch"),
     )
-    assert not any(DOCTOR in note for row in page.launches for note in row.notes)
+    assert not any(DOCTOR in note for _, notes in page.launches for note in notes)
 
 
 def test_a_scenario_tells_the_same_of_its_launches() -> None:
@@ -135,9 +118,9 @@ def test_the_openmp_runtime_and_the_huge_pages_are_shown_where_the_cell_sets_the
     worker = replace(a_worker(), libraries=("libgomp.so.1.0.0", "libiomp5.so"), huge_pages=pages)
     launch = replace(a_launch(cell=replace(FREE, openmp="intel")), workers=(worker,))
 
-    (row,) = page_of(launch).launches
+    ((_, notes),) = page_of(launch).launches
 
-    assert row.notes == (
+    assert notes == (
         "loaded: libgomp.so.1.0.0, libiomp5.so",
         "4.0 MiB of memory in huge pages",
     )
@@ -146,10 +129,8 @@ def test_the_openmp_runtime_and_the_huge_pages_are_shown_where_the_cell_sets_the
 def test_what_a_quota_did_is_told_of_every_launch() -> None:
     page = page_of(replace(a_launch(cell=FREE), quota=a_quota_use()))
 
-    (launch,) = page.launches
-    assert launch.notes == (
-        "CPU quota of 0.5 CPUs: 80 of 100 periods throttled, for 3.20 s of CPU time",
-    )
+    ((_, notes),) = page.launches
+    assert notes == ("CPU quota of 0.5 CPUs: 80 of 100 periods throttled, for 3.20 s of CPU time",)
 
 
 def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:

@@ -18,33 +18,26 @@ from corebound.records.cache import digest
 from corebound.records.history import HistoryPoints, Series
 from corebound.records.jsonl import UnreadLaunches
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Commit, Run
 from corebound.records.traces import folder_of
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.report.site import FILE_LIST
 from corebound.scenario.matrix import expand
 from support.build import (
-    a_launch,
     a_point,
     a_profiled_launch,
     a_run,
     a_scenario,
     a_series,
-    an_operator,
 )
 from support.report_sample import (
     NOW,
-    a_preflight,
     a_sample,
     an_earlier_sample,
     pages_of,
     sample_history,
     sample_records,
 )
-
-EVIL = "<script>alert(1)</script>"
-OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/(site|pairwise|compare)\.js" defer></script>')
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -133,65 +126,6 @@ def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
     assert "profile-1.json.gz" not in page
 
 
-def test_whatever_a_record_says_is_text_and_never_markup() -> None:
-    scenario = a_scenario(title=EVIL, question=EVIL)
-    cell = expand(scenario, "a.yaml")[0]
-    failed = replace(
-        a_launch(cell=cell, status="failed", reason=EVIL, fix=EVIL, log=EVIL, evidence=(EVIL,)),
-        leftover_processes=(EVIL,),
-    )
-    run = a_run(scenarios=(scenario,))
-    run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))
-
-    measured = a_launch(cell=cell, block=1)
-    profiled = a_profiled_launch(an_operator(EVIL), cell=cell)
-    unprofiled = replace(failed, kind="profile", position=1)
-
-    run = replace(
-        run,
-        argv=(EVIL,),
-        commit=Commit(sha="a" * 40, subject=EVIL, committed_at=EVIL, dirty=True),
-        preflight=tuple(replace(check, value=EVIL, check=EVIL) for check in a_preflight()),
-    )
-    earlier = replace(run, id=EVIL, started_at="2025-01-01T00:00:00Z")
-    records = [(run, (failed, measured, profiled, unprofiled)), (earlier, (measured,))]
-    pages = pages_of(records, series=_evil_histories(run))
-
-    assert {name.partition("/")[0] for name in pages} >= {"run", "host", "compare", "history"}
-    for name, text in pages.items():
-        if name.endswith((".html", ".xml")):
-            assert "<script" not in OWN_SCRIPT.sub("", text)
-            assert "&lt;script&gt;" in text, name
-        assert ".." not in name
-        assert "<" not in name
-
-
-def test_the_overview_of_a_first_run_escapes_titles_and_names() -> None:
-    scenario = a_scenario(title=EVIL, question=EVIL)
-    run = a_run(scenarios=(scenario,))
-    run = replace(run, host=replace(run.host, name=EVIL))
-    launches = [a_launch(cell=cell) for cell in expand(scenario, "a.yaml")]
-
-    overview = pages_of([(run, launches)])["index.html"]
-
-    assert "<script" not in OWN_SCRIPT.sub("", overview)
-    # The title of the scenario's row, its question, and the host's name.
-    assert overview.count("&lt;script&gt;") >= 3
-
-
-def _evil_histories(run: Run) -> tuple[Series, ...]:
-    """A step in our own and in an imported history, whose every word is markup."""
-    values = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
-    evil = Commit(sha="b" * 40, subject=EVIL, committed_at="2026-01-01T00:00:00Z", dirty=False)
-    series = a_series(values, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
-    points = tuple(
-        replace(point, commit=evil, environment_key=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
-        for index, point in enumerate(series.points)
-    )
-    own = replace(series, points=HistoryPoints.of(points), cell="binding=none", reproduce=(EVIL,))
-    return own, replace(own, project=EVIL, scenario=f"../{EVIL}", cell=EVIL, host=EVIL)
-
-
 def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
     run, launches = a_sample()
     file = jsonl.file_of(run, tmp_path / "records")
@@ -216,12 +150,6 @@ def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
     assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
     assert "data/resnet50-inference.history.csv" in made
     assert len([name for name in made if name.startswith("history/")]) == 2
-
-
-def test_a_site_without_records_says_what_to_run() -> None:
-    page = pages_of([])["index.html"]
-
-    assert "corebound run scenarios" in page
 
 
 def a_site_of(past: Sequence[Series], folder: Path, now: str = NOW) -> Path:
@@ -377,6 +305,14 @@ def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
 
 # The tests below are about files only, and pages without results take a seventh of the time.
 EARLIER_RUN, LATEST_RUN = ((run, ()) for run, _ in (EARLIER, LATEST))
+
+
+def test_a_page_of_a_site_of_everything_is_not_kept_in_one_of_a_selection(tmp_path: Path) -> None:
+    inputs = SiteInputs(records=[LATEST_RUN], now=NOW, stamps={"r1": "as it was"})
+    for only in ((), ("resnet50-inference",)):
+        site.write(replace(inputs, only=only), tmp_path / "site", records=tmp_path)
+
+    assert "Only of resnet50-inference" in (tmp_path / "site/run/r1.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import statistics
 from typing import Any
 
 import pytest
@@ -69,26 +68,6 @@ def test_an_overview_of_500_scenarios_is_under_60_kb(suite_of_500: str) -> None:
     # In each row the trend and the effect.
     assert suite_of_500.count('class="spark"') == 2 * 500
     assert weight(suite_of_500) < 60_000
-
-
-def test_a_row_of_the_overview_is_few_elements(suite_of_500: str) -> None:
-    counts = [1 + len([*row.all()]) for row in scenario_rows(suite_of_500)]
-
-    # The row and 5 cells; 5 links, 6 small lines, the verdict with its sign, a drawing of one path
-    # and one of three, and the command with its data folded: of this there are 500, and the page
-    # is to be seen at once.
-    assert statistics.median(counts) <= 1 + 5 + 5 + 6 + 2 + 2 + 4 + 4
-    # What changed has a line with a sign more, and each status a sign.
-    assert max(counts) <= 29 + 3
-
-
-def test_a_row_without_a_history_is_few_elements() -> None:
-    made = pages_of([a_sample()])
-    (row,) = scenario_rows(made["index.html"])
-
-    # The row and 4 cells; 4 links, 4 small lines, a plot of 6 paths, the effect with its sign, its
-    # interval with its name, the line to paste, and the command with its data folded.
-    assert 1 + len([*row.all()]) <= 1 + 4 + 4 + 4 + 7 + 2 + 2 + 2 + 4
 
 
 def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:

@@ -44,13 +44,7 @@ import numpy.typing as npt
 
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.records import cache
-from corebound.records.history import (
-    EnvironmentKey,
-    HistoryPoints,
-    Moment,
-    Series,
-    days_since_1970,
-)
+from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, days_since_1970
 from corebound.report.history.timeline import FloatArray, pauses_before
 from corebound.report.urls import series_anchor
 from corebound.stats.distributions import normal_quantile
@@ -117,24 +111,6 @@ def minutes_of(moments: Sequence[Moment]) -> npt.NDArray[np.int64]:
     return np.rint(days * MINUTES_A_DAY).astype(np.int64)
 
 
-class _Table:
-    """Distinct objects in the order in which they first occur; the same object is looked up once.
-
-    Objects stay alive as long as the series do that they are part of.
-    """
-
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self._by_id: dict[int, int] = {}
-
-    def index(self, item: Any) -> int:
-        index = self._by_id.get(id(item))
-        if index is None:
-            index = self._by_id[id(item)] = len(self.items)
-            self.items.append(item)
-        return index
-
-
 def points_document(
     all_series: Sequence[Series],
     shared: SharedMoments,
@@ -150,7 +126,8 @@ def points_document(
         history: All histories with their changes, for imported series.
         moments_file: The file of `shared`; empty if it is this one.
     """
-    columns = _Table()
+    # Most series share the same column, which is therefore known by its id.
+    columns: dict[int, tuple[int, tuple[Moment, ...]]] = {}
     environments: dict[EnvironmentKey, int] = {}
     stretches: dict[int, list[tuple[int, int]]] = {}
     documents = {}
@@ -165,7 +142,7 @@ def points_document(
             "host": series.host,
             "cell": series.cell,
             "unit": series.unit,
-            "column": columns.index(points.moments),
+            "column": columns.setdefault(id(points.moments), (len(columns), points.moments))[0],
             "environment": stretches[id(keys)],
             "missing": _by_reason(points),
             **_packed(points),
@@ -173,8 +150,8 @@ def points_document(
         }
     return {
         "moments": moments_file,
-        "columns": [shared.steps(moments) for moments in columns.items],
-        "pauses": [pauses_before(minutes_of(moments)) for moments in columns.items],
+        "columns": [shared.steps(moments) for _, moments in columns.values()],
+        "pauses": [pauses_before(minutes_of(moments)) for _, moments in columns.values()],
         "environments": [*environments],
         "series": documents,
     }

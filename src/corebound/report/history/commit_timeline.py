@@ -97,7 +97,8 @@ def _timeline(
             bars[place] = _with_entry(bars[place], entry)
     if not any(bar.link for bar in bars):
         return None
-    what = "commit" if any(_has_commit(all_series)) else "nightly run"
+    is_known = any(series.points.latest_moment.commit for series in all_series)
+    what = "commit" if is_known else "nightly run"
     of_project = f" of {project}" if project else ""
     return CommitTimeline(
         title=f"Last {count(len(bars), what)}{of_project}",
@@ -106,10 +107,6 @@ def _timeline(
         borders=_borders(all_series, places),
         along=_dates([first_seen[name] for name in latest]),
     )
-
-
-def _has_commit(all_series: Iterable[Series]) -> Iterable[bool]:
-    return (series.points.latest_moment.commit is not None for series in all_series)
 
 
 def _name(point: Moment | HistoryPoint) -> str:

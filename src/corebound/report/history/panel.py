@@ -22,8 +22,8 @@ from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
 from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
-from corebound.report.history.zoom import ZoomData, zoom_data
-from corebound.report.pages.changes import ChangeRow, change_row, commit_link
+from corebound.report.history.zoom import zoom_data
+from corebound.report.pages.changes import ChangeGroup, commit_link
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent
 
@@ -110,20 +110,36 @@ MOST_ROWS = 30
 
 
 class PointRow(Struct, frozen=True, kw_only=True):
-    """One nightly run.
-
-    Attributes:
-        at: When it was.
-        commit: None if unknown; `link` is its address, and may be empty.
-        points: The point of each series; None if it has none.
-        commands: They reproduce these values; empty if another tool measured them.
-    """
+    """One nightly run: when it was, and the point of each series; None if it has none."""
 
     at: str
-    commit: Commit | None
-    link: str
+    all_series: Sequence[Series]
     points: tuple[HistoryPoint | None, ...]
-    commands: tuple[CommandLine, ...]
+
+    @property
+    def commit(self) -> Commit | None:
+        """Its commit, if known."""
+        return self._known.commit if self._known else None
+
+    @property
+    def link(self) -> str:
+        """The address of the commit; empty if unknown."""
+        return commit_link(self.all_series[0], self._known) if self._known else ""
+
+    @property
+    def _known(self) -> HistoryPoint | None:
+        return next((point for point in self.points if point and point.commit), None)
+
+    @property
+    def commands(self) -> list[CommandLine]:
+        """They reproduce these values; empty if another tool measured them."""
+        commands = (
+            point_command(series, point)
+            for series, point in zip(self.all_series, self.points, strict=True)
+            if point
+        )
+        # The same command may measure several cells.
+        return [*dict.fromkeys(command for command in commands if command)]
 
 
 def latest_points(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> tuple[PointRow, ...]:
@@ -136,44 +152,16 @@ def latest_points(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> tup
     by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
     for each_series in all_series:
         # Only the latest points of each series can be among the latest of all.
-        for point in each_series.points[-most:]:
+        for point in each_series.points[-most:] if most else ():
             by_night.setdefault((point.at, point.run or ""), {})[each_series.id] = point
-    latest = sorted(by_night.items(), reverse=True)[:most]
-    rows = []
-    for (at, _), points in latest:
-        rows.append(
-            PointRow(
-                at=at,
-                commit=next((point.commit for point in points.values() if point.commit), None),
-                link=next(
-                    (
-                        commit_link(all_series[0], point)
-                        for point in points.values()
-                        if point.commit
-                    ),
-                    "",
-                ),
-                points=tuple(points.get(series.id) for series in all_series),
-                # The same command may measure several cells.
-                commands=tuple(
-                    dict.fromkeys(
-                        command
-                        for series in all_series
-                        if series.id in points
-                        and (command := point_command(series, points[series.id]))
-                    )
-                ),
-            )
+    return tuple(
+        PointRow(
+            at=at,
+            all_series=all_series,
+            points=tuple(points.get(series.id) for series in all_series),
         )
-    return tuple(rows)
-
-
-def points_note(all_series: Sequence[Series], *, most: int = MOST_ROWS) -> str:
-    """A caption for the table of the latest nightly runs."""
-    longest = max(len(series.points) for series in all_series)
-    if longest <= most:
-        return f"The {count(longest, 'point')} behind the chart"
-    return f"The latest {most} of the {longest:,} points behind the chart"
+        for (at, _), points in sorted(by_night.items(), reverse=True)[:most]
+    )
 
 
 # A chart is 700 to 1,000 pixels wide: more points hide each other.
@@ -202,33 +190,37 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     """A chart with its tables.
 
     Attributes:
-        title, caption: What it shows.
+        all_series: What it shows; `title` and `caption` say so.
         unit: The unit of the axis and of all values.
+        length: The divisor that converts values for display.
         levels, along: Labels of the axes.
         marks: The numbers and letters above the chart, in `lanes` rows.
-        key: (label, dash) of each series.
+        labels: The name of each series.
         changes: One per number, the latest first.
         environment_changes: One per letter.
         changing_values: If there are too many of them, the environment values that change.
-        points: The latest nightly runs, newest first; `points_note` says how many there are.
+        points: The latest nightly runs, newest first.
         zoom: Data for the script that zooms.
+        is_ordinal: Whether places along the axis are only the order of the points.
     """
 
+    all_series: Sequence[Series]
     title: str
     caption: str
     unit: str
+    length: float
     chart: HistoryChart
     levels: tuple[Tick, ...]
     along: tuple[Tick, ...]
     marks: tuple[MarkLabel, ...]
     lanes: int
-    key: tuple[tuple[Label, int], ...]
-    changes: tuple[ChangeRow, ...]
+    labels: tuple[Label, ...]
+    changes: tuple[ChangeGroup, ...]
     environment_changes: tuple[EnvironmentChange, ...]
     changing_values: tuple[str, ...]
     points: tuple[PointRow, ...]
-    points_note: str
-    zoom: ZoomData
+    zoom: str
+    is_ordinal: bool
 
 
 def history_panel(
@@ -289,12 +281,14 @@ def history_panel(
     ]  # fmt: skip
     mark_labels, lanes = _assign_lanes(places)
     return HistoryPanel(
+        all_series=all_series,
         title=title,
         caption=_caption(
             all_series, unit, most_points, bars=bars, is_cut=exceeds_axis(tracks, axis)
         )
         + _noise_note(all_series, history),
         unit=unit,
+        length=length,
         chart=HistoryChart(
             tracks=tracks,
             axis=axis,
@@ -307,25 +301,25 @@ def history_panel(
         along=() if line.is_ordinal else _time_ticks(line.low, line.high),
         marks=mark_labels,
         lanes=lanes,
-        key=tuple((label, index) for index, label in enumerate(labels)),
+        labels=tuple(labels),
         changes=tuple(
-            change_row(change, history, number=number)
+            ChangeGroup(changes=(change,), history=history, number=number)
             for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
         )
         + tuple(
-            change_row(change, history)
+            ChangeGroup(changes=(change,), history=history)
             for series in all_series
             for change in history.all_changes_of(series)
             if not change.clear
         ),
         environment_changes=borders,
         changing_values=() if borders else changing_values(all_series),
-        points=latest_points(all_series, most=most_nights) if most_nights else (),
-        points_note=points_note(all_series, most=most_nights),
+        points=latest_points(all_series, most=most_nights),
         zoom=zoom_data(
             all_series, levels, [change for change, _ in pairs], line,
-            length=length, axis=axis, borders=[border.at for border in borders],
+            length=length, borders=[border.at for border in borders],
         ),
+        is_ordinal=line.is_ordinal,
     )  # fmt: skip
 
 
@@ -344,10 +338,8 @@ def _caption(
     )
     thinned = any(len(series.points) > most for series in all_series)
     extremes = "; minimum and maximum of each stretch" if thinned else ""
-    bounded = any(series.points.lows for series in all_series)
-    beyond = "; arrowheads: beyond the chart" if is_cut else ""
     intervals = "; single values, no interval"
-    if bounded:
+    if any(series.points.lows for series in all_series):
         beyond = "; arrowheads: beyond the chart" if is_cut else ""
         intervals = f"; bars: {interval_name(all_series)}s{beyond}" if bars else ""
     return f"{measured}, {_direction_note(all_series[0])}{intervals}{extremes}"

@@ -98,18 +98,6 @@ class Timeline(Struct, frozen=True, kw_only=True):
         return column
 
 
-def segment_starts(series: Series, changes: Sequence[Change]) -> tuple[int, ...]:
-    """Where a new level begins.
-
-    That is at the first point, each environment change, and each change, clear or not.
-    """
-    return tuple(
-        sorted(
-            {0, *series.points.environment_changes, *(change.change_point.at for change in changes)}
-        )
-    )
-
-
 def series_track(
     series: Series,
     levels: Sequence[SegmentLevel],
@@ -236,7 +224,8 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[Segmen
         series: A series with at least one value.
         changes: Its changes.
     """
-    starts = segment_starts(series, changes)
+    ends = (*series.points.environment_changes, *(change.change_point.at for change in changes))
+    starts = sorted({0, *ends})
     values = np.array(series.points.values)
     for begin, end in zip(starts, (*starts[1:], values.size), strict=True):
         indices = begin + np.flatnonzero(~np.isnan(values[begin:end]))

@@ -5,39 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
 
 from corebound.records.history import Series
-from corebound.report.charts.axis import Axis
 from corebound.report.history.columns import MINUTES_A_DAY
 from corebound.report.history.timeline import SegmentLevel, Timeline
-from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
 _LEVEL_DIGITS = 6
-# Much finer than a screen; no tick lies as close to an end.
-_AXIS_DIGITS = 9
-
-
-class ZoomData(Struct, frozen=True, kw_only=True):
-    """The data that a chart passes to the zoom script.
-
-    Attributes:
-        series: The anchors of its series, separated by spaces; these are keys of the points' file.
-        length: The divisor that converts values for display.
-        axis: The static chart's vertical axis, separated by spaces: its scale and its ends.
-        still: The static chart's content besides points, as JSON of numbers. For each series its
-            levels as (begin, end, value). Then the changes as (median estimate, surely after, no
-            later than, 1 if worse). Then the environment changes. Everything but values is in
-            minutes since 1970, or ordinal numbers.
-        is_ordinal: Whether minutes are only the order of the points.
-    """
-
-    series: str
-    length: float
-    axis: str
-    still: str
-    is_ordinal: bool
 
 
 def zoom_data(
@@ -47,10 +21,13 @@ def zoom_data(
     line: Timeline,
     *,
     length: float,
-    axis: Axis,
     borders: Sequence[str],
-) -> ZoomData:
-    """The zoom data of a chart.
+) -> str:
+    """The static chart's content besides points, as JSON of numbers.
+
+    For each series its levels as (begin, end, value). Then the changes as (median estimate, surely
+    after, no later than, 1 if worse). Then the environment changes. Everything but values is in
+    minutes since 1970, or ordinal numbers.
 
     Args:
         all_series: The series in the chart.
@@ -58,7 +35,6 @@ def zoom_data(
         changes: Their clear changes.
         line: The axis with their moments.
         length: The divisor that converts values for display.
-        axis: The static chart's vertical axis.
         borders: Moments at which the environment changed.
     """
     drawn = [
@@ -73,19 +49,10 @@ def zoom_data(
         for series, own in zip(all_series, levels, strict=True)
     ]
     marks = [_mark(change, line) for change in changes]
-    edges = [round(line.places[moment] * _scale(line)) for moment in borders]
-    return ZoomData(
-        series=" ".join(series_anchor(series) for series in all_series),
-        length=length,
-        axis=f"{axis.scale} {axis.low:.{_AXIS_DIGITS}g} {axis.high:.{_AXIS_DIGITS}g}",
-        still=msgspec.json.encode((drawn, marks, edges)).decode(),
-        is_ordinal=line.is_ordinal,
-    )
-
-
-def _scale(line: Timeline) -> int:
-    """The number of minutes, or of ordinal places, in one unit of the axis."""
-    return 1 if line.is_ordinal else MINUTES_A_DAY
+    # An axis of ordinal places has no days.
+    scale = 1 if line.is_ordinal else MINUTES_A_DAY
+    edges = [round(line.places[moment] * scale) for moment in borders]
+    return msgspec.json.encode((drawn, marks, edges)).decode()
 
 
 def _minute(series: Series, at: int, line: Timeline) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -29,17 +27,15 @@ from corebound.analysis.series_names import (
 from corebound.analysis.wording import (
     Text,
     TextSpan,
-    and_more,
     capital,
     count,
     day,
-    interval_name,
     last_measured,
     rich,
     strong,
 )
 from corebound.present.sections import Fact
-from corebound.records.history import EnvironmentKey, Moment, Series, reason_kind
+from corebound.records.history import Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
 from corebound.report.history.panel import (
     MOST_POINTS,
@@ -50,15 +46,13 @@ from corebound.report.history.panel import (
     latest_points,
 )
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.changes import change_group, group_changes
-from corebound.report.pages.series_table import failing_notices, give_or_gives, no_change
-from corebound.report.urls import moments_file, points_file, series_anchor
+from corebound.report.pages.changes import ChangeGroup, group_changes
+from corebound.report.pages.series_table import failing_notices, give_or_gives
+from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
 # A row has a twentieth of a chart's size. Unchanged series beyond this limit are only named.
 _MOST_ROWS = 800
-# A longer list of names is cut.
-_MOST_NAMED = 100
 
 
 class ImportedBenchmark(Struct, frozen=True, kw_only=True):
@@ -87,66 +81,25 @@ class ImportedBenchmark(Struct, frozen=True, kw_only=True):
         return tuple(series for series in self.series if series.id not in retired)
 
     @property
+    def code(self) -> str | None:
+        """Its source, if known."""
+        return next((series.code for series in self.series if series.code), None)
+
+    @property
     def changes(self) -> tuple[Change, ...]:
         """The clear changes of all series."""
         return tuple(change for series in self.series for change in self.history.changes_of(series))
 
 
-class UnchartedRow(Struct, frozen=True, kw_only=True):
-    """A series without a chart.
-
-    Attributes:
-        name: Its cell, without the machine.
-        change: Its last change; None if there is none.
-        earlier: How many changes it had before; empty if none.
-        unchanged: The text in place of a change if there is none.
-    """
-
-    series: Series
-    name: str
-    change: Change | None
-    earlier: str
-    unchanged: str
-
-
-class SeriesWithoutValues(Struct, frozen=True, kw_only=True):
-    """Cells of one machine that never gave a value, for one reason."""
-
-    cell_count: str
-    machine: str
-    reason: str
-    cells: tuple[str, ...]
-    more: str
-
-
-class UnchartedSeries(Struct, frozen=True, kw_only=True):
-    """All series without a chart.
-
-    Attributes:
-        rows: Those with a value, as many as a page holds.
-        interval: What the brackets below their values contain.
-        unshown: The series beyond that limit, with their names.
-        without_values: Series without any value.
-        summary: The numbers of rows and of series beyond the limit, in words.
-        without_values_summary: The number of series without a value, in words.
-    """
-
-    rows: tuple[UnchartedRow, ...]
-    interval: str
-    unshown: tuple[tuple[Series, str], ...]
-    without_values: tuple[SeriesWithoutValues, ...]
-    summary: str
-    without_values_summary: str
-
-
-def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) -> UnchartedSeries:
-    """The tables and lists at the end of a benchmark's page.
+def uncharted_rows(
+    benchmark: ImportedBenchmark, uncharted: Sequence[Series]
+) -> tuple[list[tuple[Series, str]], list[tuple[Series, str]]]:
+    """The series without a chart with their names: those that get a row, and those only named.
 
     Args:
         benchmark: The benchmark.
         uncharted: Its series with a value and no chart, in order.
     """
-    history = benchmark.history
     # The machine has a column of its own.
     names = dict(
         zip(
@@ -157,54 +110,24 @@ def uncharted_series(benchmark: ImportedBenchmark, uncharted: Sequence[Series]) 
     )
     # Changed series come first, clear or not and however old, because lists of changes link to
     # them.
-    listed = sorted(uncharted, key=lambda series: not history.all_changes_of(series))[:_MOST_ROWS]
-    shown_ids = {series.id for series in listed}
-    rows, unshown = [], []
-    for series in uncharted:
-        name = names[series.id]
-        if series.id in shown_ids:
-            changes = history.changes_of(series)
-            rows.append(
-                UnchartedRow(
-                    series=series,
-                    name=name or "the only one",
-                    change=next(reversed(changes), None),
-                    earlier=f"{len(changes) - 1:,} earlier" if len(changes) > 1 else "",
-                    unchanged=no_change([series], history),
-                )
-            )
-        else:
-            text = f"{name}, on {series.host_name}" if name else f"on {series.host_name}"
-            unshown.append((series, text))
-    return UnchartedSeries(
-        rows=tuple(rows),
-        interval=interval_name(uncharted),
-        unshown=tuple(unshown),
-        without_values=_without_values(benchmark.silent),
-        summary=f"{_series_count(len(uncharted))} without a chart",
-        without_values_summary=f"{_series_count(len(benchmark.silent))} without a result",
+    listed = sorted(uncharted, key=lambda series: not benchmark.history.all_changes_of(series))
+    shown = {series.id for series in listed[:_MOST_ROWS]}
+    rows = [(series, names[series.id]) for series in uncharted]
+    return (
+        [row for row in rows if row[0].id in shown],
+        [row for row in rows if row[0].id not in shown],
     )
 
 
-def _without_values(all_series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
+def _without_values(
+    all_series: Sequence[Series],
+) -> list[tuple[str, str, list[str]]]:
+    """(machine, reason, cells) of series that never gave a value."""
     ordered = sorted(all_series, key=natural_sort_key)
     groups: dict[tuple[str, str], list[str]] = {}
     for each_series, name in zip(ordered, distinct_axes(ordered), strict=True):
         groups.setdefault((each_series.host_name, why_no_history(each_series)), []).append(name)
-    return tuple(
-        SeriesWithoutValues(
-            cell_count=_series_count(len(cells)),
-            machine=machine,
-            reason=reason,
-            cells=tuple(filter(None, cells[:_MOST_NAMED])),
-            more=and_more(len(cells) - _MOST_NAMED),
-        )
-        for (machine, reason), cells in sorted(groups.items())
-    )
-
-
-def _series_count(number: int) -> str:
-    return count(number, "series", "series")
+    return [(*key, cells) for key, cells in sorted(groups.items())]
 
 
 def why_no_history(series: Series) -> str:
@@ -223,13 +146,8 @@ def machine_facts(benchmark: ImportedBenchmark) -> Iterator[Fact]:
     Then follows each environment whose name is too long to show beside every value.
     """
     all_series = (*benchmark.series, *benchmark.silent)
-    latest: dict[str, tuple[Moment, EnvironmentKey]] = {}
     machines: dict[str, list[Series]] = {}
     for each_series in all_series:
-        last = each_series.points.moments[-1], each_series.points.environment_keys[-1]
-        latest[each_series.host_name] = max(
-            latest.get(each_series.host_name, last), last, key=_when
-        )
         machines.setdefault(each_series.host_name, []).append(each_series)
     short_names = environments(all_series)
     is_retired = {
@@ -237,18 +155,17 @@ def machine_facts(benchmark: ImportedBenchmark) -> Iterator[Fact]:
         for name, own in machines.items()
     }
     for name in sorted(machines, key=lambda name: (is_retired[name], name)):
-        moment, environment = latest[name]
+        latest = max(
+            (series.points for series in machines[name]), key=lambda own: own.latest_moment.at
+        )
+        environment = latest.environment_keys[-1]
         parts = [f"{key} {value}" for key, value in environment if value and key != _VERSION]
         parts += [f"environment {short_names[whole]}" for whole in environments(machines[name])]
-        parts.append(last_measured(moment))
+        parts.append(last_measured(latest.latest_moment))
         yield Fact(term=name, value=", ".join(parts))
     for whole, short in short_names.items():
         if short != whole:
             yield Fact(term=short, value=whole)
-
-
-def _when(result: tuple[Moment, EnvironmentKey]) -> str:
-    return result[0].at
 
 
 # Nobody reads more charts, and they are most of the cost of a site. Of the other series, and of
@@ -260,23 +177,14 @@ _LEAST_LENGTH_SHARE = 0.1
 _NEW_AND_WORSE, _OPEN, _NEW_AND_BETTER, _CHANGED, _UNCHANGED = range(5)
 
 
-class ChartSelection(Struct, frozen=True, kw_only=True):
-    """The series of a benchmark, divided into those with a chart and the others; by importance.
-
-    Attributes:
-        charted: Series with a chart on the page; each has at least two values.
-        others: All others: those with one value, or beyond what a page can hold.
-    """
-
-    charted: tuple[Series, ...]
-    others: tuple[Series, ...]
-
-
-def select_charts(benchmark: ImportedBenchmark) -> ChartSelection:
+def select_charts(benchmark: ImportedBenchmark) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
     """Choose the series to chart, the same number for each machine unless one has fewer.
 
     Series that changed in different commits alternate. Hundreds of parameters with the same
     regression therefore do not push other changes off the page.
+
+    Returns:
+        The series with a chart, each with at least two values, and all others; by importance.
     """
     longest = max((len(series.points) for series in benchmark.series), default=0)
     priorities = {series.id: _priority(series, benchmark.history) for series in benchmark.series}
@@ -293,11 +201,12 @@ def select_charts(benchmark: ImportedBenchmark) -> ChartSelection:
         )
 
     ordered = sorted(benchmark.series, key=place)
-    drawable = [series for series in ordered if _is_drawable(series)]
+    # A line needs two points.
+    drawable = [series for series in ordered if series.points.value_count > 1]
     drawn = _charted_ids(drawable, priorities, benchmark.history)
-    return ChartSelection(
-        charted=tuple(series for series in ordered if series.id in drawn),
-        others=tuple(series for series in ordered if series.id not in drawn),
+    return (
+        tuple(series for series in ordered if series.id in drawn),
+        tuple(series for series in ordered if series.id not in drawn),
     )
 
 
@@ -313,12 +222,6 @@ def _change_priority(change: Change, history: ChangeHistory) -> int:
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
     is_open = change.is_regression and history.status(change) == "open"
     return _OPEN if is_open else _CHANGED
-
-
-def _is_drawable(series: Series) -> bool:
-    """Whether there are at least two points to draw."""
-    figures = itertools.filterfalse(math.isnan, series.points.values)
-    return len(tuple(itertools.islice(figures, 2))) == 2
 
 
 def _charted_ids(
@@ -373,9 +276,9 @@ def benchmark_hero(benchmark: ImportedBenchmark) -> Hero:
     # asv's `pretty_name` replaces the name.
     own_name = benchmark.name if benchmark.title != benchmark.name else ""
     context = (own_name, f"of {benchmark.project}", shared_axes(benchmark.series))
+    silent = len(benchmark.silent)
     return Hero(
         title=benchmark.title,
-        question="",
         context=", ".join(part for part in context if part),
         verdict=_verdict(benchmark, news),
         support=rich(
@@ -384,10 +287,11 @@ def benchmark_hero(benchmark: ImportedBenchmark) -> Hero:
             f"{count(len(changes), 'change')} in all.",
             _failing(benchmark),
             _latest_difference(benchmark),
-            f" {_without_result(len(benchmark.silent))}." if benchmark.silent else "",
+            f" {count(silent, 'series', 'series')} {'has' if silent == 1 else 'have'} no result."
+            if silent
+            else "",
             "" if any(series.reproduce for series in benchmark.series) else f" {NO_COMMAND}",
         ),
-        flags=(),
     )
 
 
@@ -395,10 +299,6 @@ def _latest_difference(benchmark: ImportedBenchmark) -> str:
     """The latest value of a single series that is too short for changes."""
     short = [series for series in benchmark.active if series.id in benchmark.history.too_short]
     return f" {capital(latest_text(short[0]))}." if len(short) == len(benchmark.active) == 1 else ""
-
-
-def _without_result(number: int) -> str:
-    return f"{_series_count(number)} {'has' if number == 1 else 'have'} no result"
 
 
 def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
@@ -447,9 +347,10 @@ def _failing(benchmark: ImportedBenchmark) -> str:
     failing = [
         history.failing[series.id] for series in benchmark.series if series.id in history.failing
     ]
-    rows = failing_notices(failing, history)
+    rows = failing_notices(failing)
     text = "; ".join(
-        f"{_series_count(len(row.all_series))} {row.text}" for row in rows[:_MOST_EVENTS]
+        f"{count(len(row.all_series), 'series', 'series')} {row.text}"
+        for row in rows[:_MOST_EVENTS]
     )
     more = "; …" if len(rows) > _MOST_EVENTS else ""
     return f" No recent results: {text}{more}." if rows else ""
@@ -481,7 +382,7 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_sort_key)
         on_host = [series for series in benchmark.active if series.host == first.host]
-        row = change_group(group, benchmark.history).head
+        row = ChangeGroup.of(group, benchmark.history)
         # A link's text has to be unique, so it includes the size.
         name = f"{_cells_of_event(group, first, on_host)} {row.size.word}"
         own = _distinguishing_parameters([change.series for change in group], on_host)
@@ -539,7 +440,7 @@ def _series_counts(benchmark: ImportedBenchmark) -> str:
 
 def _latest(benchmark: ImportedBenchmark) -> str:
     """The latest moment of any series."""
-    return max(series.points.moments[-1].at for series in benchmark.series)
+    return max(series.points.latest_moment.at for series in benchmark.series)
 
 
 _ALL_NIGHTS = 20
@@ -549,37 +450,28 @@ _MOST_POINTS_OF_SEVERAL = 100
 _MOST_TABLES, _SHARED_NIGHTS = 6, 3
 
 
-class BenchmarkChart(Struct, frozen=True, kw_only=True):
-    """A chart, its fragment on the page, and, for a retired series, when it was last measured."""
-
-    anchor: str
-    panel: HistoryPanel
-    ended: str
-
-
 class BenchmarkPage(Struct, frozen=True, kw_only=True):
     """The page of an imported benchmark.
 
     Attributes:
-        charts: Active and changed series first; all share one time axis.
-        charted: Their series, in the same order.
+        charts: Of one series each. Active and changed series come first; all share one time axis.
         latest: The latest points of all charts, if there are too many for a table each.
-        rest: The series without a chart.
-        data: Address of all points; `moments` of the moments that they refer to.
+        rows: The series with a value and without a chart, as many as a page holds, each with its
+            cell's name.
+        unshown: Those beyond that limit.
+        without_values: (machine, reason, cells) of the series without any value.
         machines: Each machine, as its latest results describe it.
-        code: The source of the benchmark, if known.
     """
 
+    benchmark: ImportedBenchmark
     head: Head
     hero: Hero
-    charts: tuple[BenchmarkChart, ...]
-    charted: tuple[Series, ...]
+    charts: tuple[HistoryPanel, ...]
     latest: tuple[PointRow, ...]
-    rest: UnchartedSeries
-    data: str
-    moments: str
+    rows: list[tuple[Series, str]]
+    unshown: list[tuple[Series, str]]
+    without_values: list[tuple[str, str, list[str]]]
     machines: tuple[Fact, ...]
-    code: str | None
 
 
 def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
@@ -605,30 +497,27 @@ def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
 def benchmark_page(benchmark: ImportedBenchmark) -> BenchmarkPage:
     """Build the page of one benchmark; it stays the same until the benchmark has another point."""
     title, project = benchmark.title, benchmark.project
-    choice = select_charts(benchmark)
+    charted, others = select_charts(benchmark)
+    rows, unshown = uncharted_rows(benchmark, others)
     return BenchmarkPage(
+        benchmark=benchmark,
         head=Head(
             title=f"{title}: history",
             description=f"History of {title}, of {project}.",
-            root="../",
             made=f"Imported from {project}; last result of {day(_latest(benchmark))}.",
         ),
         hero=benchmark_hero(benchmark),
-        charts=_charts(benchmark, choice.charted),
-        charted=choice.charted,
-        latest=latest_points(choice.charted, most=_SHARED_NIGHTS)
-        if len(choice.charted) > _MOST_TABLES
-        else (),
-        rest=uncharted_series(benchmark, choice.others),
-        data=f"../{points_file(project, benchmark.name)}",
-        moments=f"../{moments_file(project)}",
+        charts=_charts(benchmark, charted),
+        latest=latest_points(charted, most=_SHARED_NIGHTS) if len(charted) > _MOST_TABLES else (),
+        rows=rows,
+        unshown=unshown,
+        without_values=_without_values(benchmark.silent),
         machines=tuple(machine_facts(benchmark)),
-        code=next((series.code for series in benchmark.series if series.code), None),
     )
 
 
-def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[BenchmarkChart, ...]:
-    all_series, history = benchmark.series, benchmark.history
+def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[HistoryPanel, ...]:
+    all_series = benchmark.series
     if not shown:
         return ()
     names = dict(
@@ -640,21 +529,15 @@ def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Benc
     columns = {id(series.points.moments): series.points.moments for series in shown}.values()
     line = Timeline.over([moment.at for column in columns for moment in column])
     return tuple(
-        BenchmarkChart(
-            anchor=series_anchor(series),
-            panel=history_panel(
-                (series,),
-                history,
-                title=names[series.id],
-                most_points=most,
-                most_nights=nights,
-                bars=len(shown) == 1 or len(series.points) <= most,
-                # Moments that cannot be parsed have no order across series.
-                line=None if line.is_ordinal else line,
-            ),
-            ended=last_measured(series.points.moments[-1])
-            if series.id in history.retired_series
-            else "",
+        history_panel(
+            (series,),
+            benchmark.history,
+            title=names[series.id],
+            most_points=most,
+            most_nights=nights,
+            bars=len(shown) == 1 or len(series.points) <= most,
+            # Moments that cannot be parsed have no order across series.
+            line=None if line.is_ordinal else line,
         )
         for series in shown
     )

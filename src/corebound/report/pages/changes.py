@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.analysis.change_history import (
     ChangeHistory,
     _recovered,
-    change_size,
     change_sizes,
     commit_range,
     recovered_amount,
@@ -95,75 +93,6 @@ class RecoveryNote(Struct, frozen=True, kw_only=True):
     remaining: str
 
 
-class ChangeRow(Struct, frozen=True, kw_only=True):
-    """A change.
-
-    Attributes:
-        number: Its mark in the chart above; 0 if it has none.
-        size: Size and direction.
-        status: new, open, acknowledged, fixed, recovered, retired, kept, not clear or not
-            confirmed, with a tone.
-        because: The reason for the decision; empty without a decision.
-        answer: The result of a re-run; empty without one.
-        label: The cell.
-        commits: Those it came in.
-        recovery: What reverted it; None if nothing did.
-        command: The command that reproduces it, if asv measured both commits; None if unknown.
-    """
-
-    change: Change
-    number: int
-    size: VerdictWord
-    status: VerdictWord
-    because: str
-    answer: str
-    label: Label
-    commits: CommitRange
-    recovery: RecoveryNote | None
-    command: CommandLine | None
-
-    @property
-    def levels(self) -> str:
-        """The level before and after."""
-        return levels_text(self.change)
-
-    @property
-    def location(self) -> str:
-        """The host, and the project if it was imported."""
-        series = self.change.series
-        return f"{series.project}, {series.host_name}" if series.project else series.host_name
-
-
-def change_row(change: Change, history: ChangeHistory, *, number: int = 0) -> ChangeRow:
-    """A change as a row.
-
-    Args:
-        change: The change.
-        history: All histories and decisions.
-        number: The number of its mark in a chart.
-    """
-    series = change.series
-    status = history.status(change)
-    return ChangeRow(
-        change=change,
-        number=number,
-        size=change_size(change),
-        status=VerdictWord(
-            tone=_STATUS_TONES.get(status, "plain"),
-            sign="",
-            word="new"
-            if status in _OPEN_OR_KEPT and history.is_news(change)
-            else _STATUS_WORDS.get(status, status),
-        ),
-        because=history.because(change),
-        answer=history.answer(change),
-        label=history.label(series),
-        commits=CommitRange.of(series, change.last_good, change.first_bad),
-        recovery=recovery_note((change,)),
-        command=between_command((series,), change.last_good, change.first_bad),
-    )
-
-
 def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
     """What reverted several changes, if one change point may have reverted all of them.
 
@@ -206,16 +135,112 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     """Changes of one scenario on one host, in one direction, that may come from one commit.
 
     Attributes:
-        head: What they share. Its range of commits is the intersection of theirs, its size spans
-            from the smallest to the largest, and its command measures all.
-        cells: Their number, in words; empty if there is only one.
-        rows: Each of them, the largest first; `more` is the number of further ones.
+        changes: At least one, the largest first.
+        history: All histories and decisions.
+        number: Its mark in the chart above; 0 if it has none.
     """
 
-    head: ChangeRow
-    cells: str
-    rows: tuple[ChangeRow, ...]
-    more: str = ""
+    changes: tuple[Change, ...]
+    history: ChangeHistory
+    number: int = 0
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
+        """One of the groups of `group_changes`."""
+        largest_first = sorted(
+            changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
+        )
+        return cls(changes=tuple(largest_first), history=history)
+
+    @property
+    def change(self) -> Change:
+        """The largest of them."""
+        return self.changes[0]
+
+    @property
+    def cells(self) -> str:
+        """Their number, in words; empty if there is only one."""
+        return f"{len(self.changes):,} series" if len(self.changes) > 1 else ""
+
+    @property
+    def each(self) -> tuple[ChangeGroup, ...]:
+        """Each of the largest."""
+        return tuple(
+            ChangeGroup(changes=(change,), history=self.history)
+            for change in self.changes[:_MOST_LISTED]
+        )
+
+    @property
+    def more(self) -> str:
+        """The number of further ones, in words; empty if there are none."""
+        return and_more(len(self.changes) - _MOST_LISTED)
+
+    @property
+    def size(self) -> VerdictWord:
+        """Size and direction, from the smallest to the largest."""
+        return change_sizes(self.changes)
+
+    @property
+    def status(self) -> VerdictWord:
+        """The status with a tone.
+
+        It is new, open, acknowledged, fixed, recovered, retired, kept, not clear or not confirmed.
+        """
+        status = self.history.status(self.change)
+        is_new = status in _OPEN_OR_KEPT and self.history.is_news(self.change)
+        return VerdictWord(
+            tone=_STATUS_TONES.get(status, "plain"),
+            sign="",
+            word="new" if is_new else _STATUS_WORDS.get(status, status),
+        )
+
+    @property
+    def because(self) -> str:
+        """The reason for the decision; empty without a decision."""
+        return self.history.because(self.change)
+
+    @property
+    def answer(self) -> str:
+        """The result of a re-run; empty without one."""
+        return self.history.answer(self.change)
+
+    @property
+    def label(self) -> Label:
+        """The cell of the largest."""
+        return self.history.label(self.change.series)
+
+    @property
+    def location(self) -> str:
+        """The host, and the project if it was imported."""
+        series = self.change.series
+        return f"{series.project}, {series.host_name}" if series.project else series.host_name
+
+    @property
+    def commits(self) -> CommitRange:
+        """Those that all may have come in."""
+        return CommitRange.of(self.change.series, *self._between)
+
+    @property
+    def recovery(self) -> RecoveryNote | None:
+        """What reverted all of them; None if nothing did."""
+        return recovery_note(self.changes)
+
+    @property
+    def command(self) -> CommandLine | None:
+        """The command that reproduces them, if asv measured both commits; None if unknown."""
+        return between_command([change.series for change in self.changes], *self._between)
+
+    @property
+    def _between(self) -> tuple[HistoryPoint, HistoryPoint]:
+        """The points before and after all of them."""
+        return (
+            max((change.last_good for change in self.changes), key=_moment),
+            min((change.first_bad for change in self.changes), key=_moment),
+        )
+
+
+def _moment(point: HistoryPoint) -> str:
+    return point.at
 
 
 def group_changes(
@@ -246,37 +271,3 @@ def group_changes(
         for group in group_overlapping(changes)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
-
-
-def change_group(changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
-    """One of the groups of `group_changes` as a row.
-
-    Args:
-        changes: Its changes, at least one.
-        history: All histories and decisions.
-    """
-    largest_first = sorted(
-        changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
-    )
-    rows = tuple(change_row(change, history) for change in largest_first[:_MOST_LISTED])
-    if len(rows) == 1:
-        return ChangeGroup(head=rows[0], cells="", rows=rows)
-    good = max((change.last_good for change in changes), key=_moment)
-    bad = min((change.first_bad for change in changes), key=_moment)
-    head = replace(
-        rows[0],
-        size=change_sizes(largest_first),
-        commits=CommitRange.of(largest_first[0].series, good, bad),
-        recovery=recovery_note(largest_first),
-        command=between_command([change.series for change in largest_first], good, bad),
-    )
-    return ChangeGroup(
-        head=head,
-        cells=f"{len(changes):,} series",
-        rows=rows,
-        more=and_more(len(changes) - len(rows)),
-    )
-
-
-def _moment(point: HistoryPoint) -> str:
-    return point.at

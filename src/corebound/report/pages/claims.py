@@ -11,14 +11,7 @@ from msgspec import Struct
 from corebound.analysis.claims import ClaimResult, Judgement, judge_claims
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import (
-    TextSpan,
-    VerdictWord,
-    capital,
-    count,
-    day,
-    rich,
-)
+from corebound.analysis.wording import TextSpan, VerdictWord, capital, count, rich
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
@@ -59,11 +52,7 @@ class ClaimRow(Struct, frozen=True, kw_only=True):
         return _WORDS[self.result.judgement]
 
 
-class ClaimsGroup(Struct, frozen=True, kw_only=True):
-    """The claims of one scenario."""
-
-    scenario: Scenario
-    rows: tuple[ClaimRow, ...]
+ClaimsGroup = tuple[Scenario, tuple[ClaimRow, ...]]
 
 
 class ClaimsPage(Struct, frozen=True, kw_only=True):
@@ -71,8 +60,8 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         axis: None if nothing could be compared.
-        groups: The claims with a comparison on this host.
-        others: Those that were not measured, or need another host; `others_count` in words.
+        groups: The claims with a comparison on this host, by scenario.
+        others: Those that were not measured, or need another host.
     """
 
     head: Head
@@ -81,7 +70,6 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
     ticks: tuple[Tick, ...]
     groups: tuple[ClaimsGroup, ...]
     others: tuple[ClaimsGroup, ...]
-    others_count: str
 
 
 def claim_rows(scenario_result: ScenarioResult) -> tuple[ClaimRow, ...]:
@@ -89,7 +77,9 @@ def claim_rows(scenario_result: ScenarioResult) -> tuple[ClaimRow, ...]:
     return tuple(
         ClaimRow(
             result=result,
-            plot=_plot(result, margin=scenario_result.measure.margin),
+            plot=comparison_plot(result.comparison, margin=scenario_result.measure.margin)
+            if result.comparison and result.faster
+            else None,
             command=_command(scenario_result, result),
         )
         for result in judge_claims(scenario_result)
@@ -109,12 +99,11 @@ def _command(scenario_result: ScenarioResult, result: ClaimResult) -> CommandLin
     return reproduce_command(scenario_result, tuple(cells))
 
 
-def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | None:
+def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None:
     """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
         scenario_results: One result per scenario.
-        now: ISO timestamp of the page.
     """
     claimed = [
         (scenario_result, rows)
@@ -132,15 +121,12 @@ def claims_page(scenario_results: Sequence[ScenarioResult], *, now: str) -> Clai
         head=Head(
             title="Corebound: claims",
             description="Published claims and the results on this host.",
-            root="",
-            made=f"Page made {day(now)}.",
         ),
         hero=_hero([scenario_result for scenario_result, _ in claimed], results),
         axis=axis,
         ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         groups=_groups(ordered, has_result=True),
         others=_groups(ordered, has_result=False),
-        others_count=count(sum(result.judgement in _WITHOUT_RESULT for result in results), "claim"),
     )
 
 
@@ -160,7 +146,7 @@ def _groups(
         )
         for scenario_result, rows in claimed
     )
-    return tuple(ClaimsGroup(scenario=scenario, rows=rows) for scenario, rows in groups if rows)
+    return tuple(group for group in groups if group[1])
 
 
 def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
@@ -183,10 +169,8 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     return Hero(
         title="Claims",
         question="Do published claims hold on this host?",
-        context="",
         verdict=verdict,
         support=rich(f"On {location}. {capital(others)}{'.' if others else ''}".strip()),
-        flags=(),
     )
 
 
@@ -194,9 +178,3 @@ def _source_first(result: ScenarioResult) -> tuple[bool, str, str]:
     """The sort key: sources by title, then claims without a source."""
     source = result.scenario.source
     return source is None, source or "", result.scenario.name
-
-
-def _plot(result: ClaimResult, *, margin: float) -> IntervalPlot | None:
-    if result.comparison is None or result.faster is None:
-        return None
-    return comparison_plot(result.comparison, margin=margin)

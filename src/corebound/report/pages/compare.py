@@ -51,7 +51,7 @@ from corebound.report.charts.intervals import (
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
-from corebound.report.urls import comparison_data, comparison_file, run_file
+from corebound.report.urls import comparison_data, run_file
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary
@@ -91,14 +91,21 @@ class RatioTable(Struct, frozen=True, kw_only=True):
     ticks: tuple[Tick, ...]
     rows: tuple[CompareRow, ...]
 
+    @classmethod
+    def of(
+        cls, rows: tuple[CompareRow, ...], *, margins: Sequence[float], column: float
+    ) -> RatioTable:
+        """A table of rows with these margins, whose labels fit into a column of this width."""
+        comparisons = [row.comparison for row in rows if row.comparison]
+        axis = comparison_axis(comparisons, margin=max(margins)) if comparisons else None
+        return cls(axis=axis, ticks=effect_ticks(axis, column) if axis else (), rows=rows)
+
 
 class ComparePage(Struct, frozen=True, kw_only=True):
     """The comparison of two runs: findings first, the rest folded.
 
     Attributes:
-        address: The address of the page, from the site's top.
         what: Whether the two are runs or commits.
-        ratio: The heading of the ratio column.
         runs: (what it is, name, address or empty) of both.
         others_summary: The numbers of the remaining comparisons, by why they are not findings.
         others_note: The meaning of the numbers below inconclusive verdicts; empty without any.
@@ -106,9 +113,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         data: Address of all values as CSV.
     """
 
-    address: str
     what: Literal["run", "commit"]
-    ratio: str
     head: Head
     hero: Hero
     command: CommandLine
@@ -131,18 +136,14 @@ def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage
     unclear = _table(comparison, cells)
     title = f"{day(comparison.before.started_at)} against {day(comparison.after.started_at)}"
     return ComparePage(
-        address=comparison_file(comparison.before, comparison.after),
         what="run",
-        ratio="Change",
         head=Head(
             title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
             description=f"Two runs on {comparison.after.host.name}, cell by cell.",
-            root="../",
             made=f"Measured with corebound {comparison.after.corebound}.",
         ),
         hero=Hero(
             title=f"Two runs on {comparison.after.host.name}",
-            question="",
             context=title,
             verdict=comparison_verdict([cell.comparison for cell in findings if cell.comparison]),
             support=rich(
@@ -150,7 +151,6 @@ def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage
                 f" {run_variation_note(comparison)}",
                 *(f" {floor}" for floor in noise),
             ),
-            flags=(),
         ),
         command=CommandLine(f"corebound compare {comparison.before.id} {comparison.after.id}"),
         runs=(_run("Before", comparison.before), _run("After", comparison.after)),
@@ -214,17 +214,8 @@ def comparison_verdict(
 
 
 def _table(comparison: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
-    comparisons = [cell.comparison for cell in cells if cell.comparison]
-    axis = (
-        comparison_axis(comparisons, margin=max(cell.margin for cell in cells))
-        if comparisons
-        else None
-    )
-    return RatioTable(
-        axis=axis,
-        ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
-        rows=tuple(_row(comparison, cell) for cell in cells),
-    )
+    rows = tuple(_row(comparison, cell) for cell in cells)
+    return RatioTable.of(rows, margins=[cell.margin for cell in cells], column=NARROW_COLUMN)
 
 
 def _run(what: str, run: Run) -> tuple[str, str, str]:

@@ -27,11 +27,7 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit
-from corebound.report.charts.intervals import (
-    comparison_axis,
-    comparison_plot,
-    effect_ticks,
-)
+from corebound.report.charts.intervals import comparison_plot
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
@@ -43,7 +39,7 @@ from corebound.report.pages.compare import (
     comparison_verdict,
     side_by_side,
 )
-from corebound.report.urls import commits_data, commits_file, series_url
+from corebound.report.urls import commits_data, series_url
 from corebound.units import significant
 
 # The series that differ most. The histories of the others are on their benchmarks' pages.
@@ -62,18 +58,14 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
     first = comparison.series[0]
     left_out = max(len(all_series) - _MOST_UNCLEAR, 0)
     return ComparePage(
-        address=commits_file(comparison.project, comparison.before.sha, comparison.after.sha),
         what="commit",
-        ratio="Before over after",
         head=Head(
             title=f"{comparison.project}: commits {short[0]} and {short[1]}",
             description=f"Two commits of {comparison.project}, benchmark by benchmark.",
-            root="../",
             made=f"Imported from {comparison.project}; page made {day(context.now)}.",
         ),
         hero=Hero(
             title=f"Two commits of {comparison.project}",
-            question="",
             context=f"{short[0]} against {short[1]}",
             verdict=comparison_verdict(
                 [series.comparison for series in findings if series.comparison],
@@ -87,7 +79,6 @@ def commits_page(comparison: CommitComparison, context: PageContext) -> CompareP
                 if all(_reproduce_command(series) for series in comparison.series)
                 else f" {NO_COMMAND}",
             ),
-            flags=(),
         ),
         command=CommandLine(shlex.join(("corebound", "compare", *short))),
         runs=(
@@ -116,23 +107,14 @@ def _commit(what: str, commit: Commit, link: str) -> tuple[str, str, str]:
 
 
 def _table(all_series: Sequence[ComparedSeries], history: ChangeHistory) -> RatioTable:
-    comparisons = [series.comparison for series in all_series if series.comparison]
-    axis = (
-        comparison_axis(comparisons, margin=max(series.margin for series in all_series))
-        if comparisons
-        else None
+    names = short_cell_names([series.series for series in all_series])
+    rows = tuple(
+        _row(series, replace(history.label(series.series), name=name, more=""))
+        for series, name in zip(all_series, names, strict=True)
     )
-    return RatioTable(
-        axis=axis,
-        # Memory is neither faster nor slower.
-        ticks=effect_ticks(axis, math.inf) if axis else (),
-        rows=tuple(
-            _row(series, replace(history.label(series.series), name=name, more=""))
-            for series, name in zip(
-                all_series, short_cell_names([series.series for series in all_series]), strict=True
-            )
-        ),
-    )
+    margins = [series.margin for series in all_series]
+    # Memory is neither faster nor slower.
+    return RatioTable.of(rows, margins=margins, column=math.inf)
 
 
 def _row(series: ComparedSeries, label: Label) -> CompareRow:

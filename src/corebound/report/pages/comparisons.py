@@ -42,33 +42,30 @@ class ChoiceGroup(Struct, frozen=True, kw_only=True):
     points: tuple[str, ...] = ()
 
 
-class ComparisonRow(Struct, frozen=True, kw_only=True):
-    """A comparison that has a page. `of` is the host or the project."""
-
-    of: str
-    before: Choice
-    after: Choice
-    address: str
-
-
 class ComparisonsPage(Struct, frozen=True, kw_only=True):
     """All that can be compared.
 
     Attributes:
         groups: What can be chosen, latest first; at least one.
-        chosen: The values that are chosen at first.
-        command: Compares any two; their values follow it.
-        lead: Which pairs have a page.
-        rows: The comparisons that have a page, latest first.
+        recent: The number of latest runs of each host that are compared with each other.
+        rows: (host or project, before, after, address) of the comparisons that have a page, latest
+            first.
     """
 
     head: Head
     hero: Hero
     groups: tuple[ChoiceGroup, ...]
-    chosen: tuple[str, str]
-    command: str
-    lead: str
-    rows: tuple[ComparisonRow, ...]
+    recent: int
+    rows: tuple[tuple[str, Choice, Choice, str], ...]
+    command: CommandLine = CommandLine("corebound compare")
+
+    @property
+    def chosen(self) -> tuple[Choice, Choice]:
+        """The two that are chosen at first."""
+        if self.rows:
+            return self.rows[0][1:3]
+        after, before = self.groups[0].choices[:2]
+        return before, after
 
 
 def comparisons_page(
@@ -77,8 +74,6 @@ def comparisons_page(
     groups: tuple[ChoiceGroup, ...],
     *,
     hosts: int,
-    records_folder: str,
-    now: str,
 ) -> ComparisonsPage:
     """Build the page.
 
@@ -87,43 +82,36 @@ def comparisons_page(
         commits: The comparisons of commits that have a page.
         groups: What can be chosen, from `choice_groups`.
         hosts: The number of hosts with runs.
-        records_folder: As in `CommandLine.at`.
-        now: ISO timestamp of the page.
     """
     latest_first = sorted(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
     )
-    recent = recent_runs(hosts)
-    rows = (
-        *(_runs_row(before, after) for before, after in latest_first),
-        *(_commits_row(comparison) for comparison in commits),
-    )
+    rows = [
+        (after.host.name, _run(before), _run(after), comparison_file(before, after))
+        for before, after in latest_first
+    ]
+    rows += [
+        (
+            pair.project,
+            _commit(pair.before),
+            _commit(pair.after),
+            commits_file(pair.project, pair.before.sha, pair.after.sha),
+        )
+        for pair in commits
+    ]
     return ComparisonsPage(
         head=Head(
             title="Corebound: compare",
             description="Compare two runs or two commits.",
-            root="",
-            made=f"Page made {day(now)}.",
         ),
         hero=Hero(
             title="Compare",
-            question="",
-            context="",
             verdict=rich("Compare two runs or commits."),
             support=rich(f"{count(len(rows), 'comparison')} in this report." if rows else ""),
-            flags=(),
         ),
         groups=groups,
-        chosen=(rows[0].before.value, rows[0].after.value)
-        if rows
-        else (groups[0].choices[1].value, groups[0].choices[0].value),
-        command=CommandLine("corebound compare").at(records_folder),
-        lead=(
-            f"The report compares the latest {recent} runs of each host with each other, if "
-            "their environments are the same, and the pairs named with --compare. Other commits "
-            "are compared here. Of other runs the values are shown. The command compares any two."
-        ),
-        rows=rows,
+        recent=recent_runs(hosts),
+        rows=tuple(rows),
     )
 
 
@@ -179,23 +167,4 @@ def _run(run: Run) -> Choice:
 def _commit(commit: Commit) -> Choice:
     return Choice(
         value=commit.sha[:_SHA_DIGITS], text=f"{day(commit.committed_at)}, {commit_title(commit)}"
-    )
-
-
-def _runs_row(before: Run, after: Run) -> ComparisonRow:
-    return ComparisonRow(
-        of=after.host.name,
-        before=_run(before),
-        after=_run(after),
-        address=comparison_file(before, after),
-    )
-
-
-def _commits_row(comparison: CommitComparison) -> ComparisonRow:
-    before, after = comparison.before, comparison.after
-    return ComparisonRow(
-        of=comparison.project,
-        before=_commit(before),
-        after=_commit(after),
-        address=commits_file(comparison.project, before.sha, after.sha),
     )

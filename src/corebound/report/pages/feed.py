@@ -11,7 +11,7 @@ from msgspec import Struct
 from corebound import text
 from corebound.analysis.change_history import ChangeHistory, size_interval
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import RecoveryNote, change_group, group_changes
+from corebound.report.pages.changes import ChangeGroup, RecoveryNote, group_changes
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 
@@ -63,10 +63,9 @@ def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
 
 
 def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Entry:
-    group = change_group(changes, history)
-    row = group.head
-    setting = group.cells or f"{row.label.name} {row.label.more}".strip()
-    interval = "" if group.cells else size_interval(row.change)
+    row = ChangeGroup.of(changes, history)
+    setting = row.cells or f"{row.label.name} {row.label.more}".strip()
+    interval = "" if row.cells else size_interval(row.change)
     parts = [f"{row.size.word} {interval}".strip(), f"on {row.location}", row.status.word]
     if row.because:
         parts.append(f"because {row.because}")

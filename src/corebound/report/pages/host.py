@@ -7,18 +7,16 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, original_command
+from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
-from corebound.machine.topology import Topology
+from corebound.machine.identity import Host
 from corebound.present.sections import Fact
-from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.elements import Head, Hero
 from corebound.report.scenario.provenance import host_facts, topology_text
-from corebound.report.urls import host_data, host_file
 
 # As many as a column can hold.
 _MOST_STATES = 20
@@ -45,81 +43,63 @@ class HostPage(Struct, frozen=True, kw_only=True):
     """A host.
 
     Attributes:
-        address: The address of the page, from the site's top.
-        machine: Its sockets, nodes, caches, cores and CPUs.
+        host: As its latest run recorded it.
         noise: The results of calibrations; empty without any.
         checks: The doctor's results; empty if it never ran.
         checked_runs: The number of runs it checked, in words.
-        runs: Its latest runs with the commands that repeat them, latest first.
-        older: How many more are recorded, in words; empty if there are none.
-        data: Address of this data as JSON, from the page.
         topology, doctor, calibrate: The commands that show the machine, check it, and measure its
             noise.
     """
 
-    address: str
     head: Head
     hero: Hero
+    host: Host
+    records: HostRecords
     facts: tuple[Fact, ...]
-    machine: Topology
     noise: tuple[Fact, ...]
     checks: tuple[CheckHistory, ...]
     checked_runs: str
-    runs: tuple[tuple[Run, CommandLine], ...]
-    older: str
-    data: str
     topology: CommandLine = TOPOLOGY
     doctor: CommandLine = DOCTOR
     calibrate: CommandLine = CALIBRATE
 
 
-def _noise(calibration: Calibration) -> Fact:
-    return Fact(
-        term=f"{calibration.scenario}, {calibration.profile or 'no profile'}",
-        value=noise_floor_note(
-            calibration, launches=max(each.launches for each in calibration.noise)
-        ),
-    )
-
-
-def host_page(result: HostRecords, *, now: str) -> HostPage:
+def host_page(records: HostRecords, *, now: str) -> HostPage:
     """Build the page of a host.
 
     Args:
-        result: The host with its runs.
+        records: The host with its runs.
         now: ISO timestamp of the page.
     """
-    runs = result.runs
-    latest = runs[-1]
-    host = latest.host
-    older = result.recorded - len(result.latest_runs)
-    checked = [run for run in runs if run.preflight is not None]
+    latest = records.runs[-1]
+    host, topology = latest.host, topology_text(latest.host.topology)
+    checked = [run for run in records.runs if run.preflight is not None]
     return HostPage(
-        address=host_file(host.id),
         head=Head(
             title=f"Host {host.name}",
-            description=topology_text(host.topology),
-            root="../",
+            description=topology,
             made=f"From its latest run, {day(latest.started_at)}; page made {day(now)}.",
         ),
         hero=Hero(
             title="Host",
-            question="",
             context=host.id,
             verdict=rich(f"{host.name}: {host.cpu_model}"),
-            support=rich(
-                f"{topology_text(host.topology)}. {count(result.recorded, 'run')} recorded."
-            ),
-            flags=(),
+            support=rich(f"{topology}. {count(records.recorded, 'run')} recorded."),
         ),
+        host=host,
+        records=records,
         facts=host_facts(latest),
-        machine=host.topology,
-        noise=tuple(map(_noise, result.calibrations)),
+        noise=tuple(
+            Fact(
+                term=f"{calibration.scenario}, {calibration.profile or 'no profile'}",
+                value=noise_floor_note(
+                    calibration, launches=max(each.launches for each in calibration.noise)
+                ),
+            )
+            for calibration in records.calibrations
+        ),
         checks=_checks(checked),
         checked_runs=f"each of {len(checked):,} runs" if len(checked) > 1 else "one run",
-        runs=tuple((run, original_command(run)) for run in result.latest_runs),
-        older=f"{count(older, 'older run')} in the records." if older else "",
-        data=f"../{host_data(host.id)}",
     )
 
 

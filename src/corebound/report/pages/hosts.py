@@ -104,7 +104,6 @@ def hosts_page(
         head=Head(
             title="Corebound: hosts",
             description="Every host with recorded runs.",
-            root="",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

@@ -60,7 +60,6 @@ def operators_page(
         head=Head(
             title="Corebound: operators",
             description="Where the time of a step goes, operator by operator.",
-            root="",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

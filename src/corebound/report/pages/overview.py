@@ -13,15 +13,9 @@ from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
+from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.recommendation import (
-    Advice,
-    Effect,
-    advise,
-    greatest_difference,
-    headline,
-)
+from corebound.analysis.recommendation import Advice, Effect, advise, greatest_difference, headline
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.wording import (
     NO_BASELINE,
@@ -53,6 +47,7 @@ from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
+from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.regressions import Change
@@ -64,13 +59,11 @@ class Trend(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: The cell's history.
-        mode: CSS class of the cell's colour.
         status: The scenario's current status.
         change: Its last change; None if there is none.
     """
 
     series: Series
-    mode: str
     status: VerdictWord
     change: Change | None
 
@@ -96,7 +89,6 @@ def scenario_trend(
     shown_series = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
     return Trend(
         series=shown_series,
-        mode=history.label(shown_series).mode,
         status=_change_state(result, all_series, history),
         change=last_change(all_series, history),
     )
@@ -135,16 +127,15 @@ def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
     return series_groups(imported, history) if len(benchmarks) <= _MOST else ()
 
 
-def imported_projects(history: ChangeHistory) -> tuple[str, ...]:
-    """What was imported, with one entry per project."""
-    groups: dict[str, list[tuple[str, str]]] = {}
+def imported_projects(history: ChangeHistory) -> tuple[tuple[str, int, int], ...]:
+    """(project, number of benchmarks, number of machines) of what was imported."""
+    groups: dict[str, list[Series]] = {}
     for series in history.histories:
         if series.project is not None:
-            groups.setdefault(series.project, []).append((series.scenario, series.host))
+            groups.setdefault(series.project, []).append(series)
     return tuple(
-        f"{project}: {count(len({name for name, _ in pairs}), 'benchmark')} on "
-        f"{count(len({host for _, host in pairs}), 'machine')}"
-        for project, pairs in sorted(groups.items())
+        (project, len({each.scenario for each in own}), len({each.host for each in own}))
+        for project, own in sorted(groups.items())
     )
 
 
@@ -211,23 +202,64 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         advice: What to set there.
-        shown: The largest effect, or else the best alternative; None if nothing was compared.
-        verdict: The verdict of that.
-        others: All other comparisons of the scenario.
-        second: The best alternative, if the largest effect is another one; else empty.
-        same: The names of the configurations that are the same as the recommended one.
-        command: Measures again what is shown, or what is still needed.
         trend: None after a single run.
     """
 
     advice: Advice
-    shown: Effect | None
-    verdict: VerdictWord
-    others: tuple[Comparison, ...]
-    second: str
-    same: str
-    command: CommandLine
     trend: Trend | None
+
+    @property
+    def shown(self) -> Effect | None:
+        """The largest effect, or else the best alternative; None if nothing was compared."""
+        return self.advice.largest or self.advice.best
+
+    @property
+    def verdict(self) -> VerdictWord:
+        """The verdict of that."""
+        advice = self.advice
+        if advice.largest is not None:
+            return verdict_word(advice.largest.comparison.verdict)
+        if advice.best is not None:
+            nearest = advice.best.comparison.verdict
+            # Faster or slower on its own, but not after correcting for all comparisons.
+            return verdict_word("equivalent" if nearest == "equivalent" else "inconclusive")
+        measured = [cell for cell in advice.result.cells if cell.is_measured]
+        if any(cell.baseline is not None for cell in measured):
+            return NO_BASELINE
+        return _ALONE if measured else NOT_MEASURED
+
+    @property
+    def others(self) -> tuple[Comparison, ...]:
+        """All other comparisons of the scenario."""
+        keys = {cell.key for cell in _cells(self.shown)}
+        return tuple(
+            pair.comparison
+            for pair in self.advice.result.ranked
+            if not pair.is_itself and pair.cell.cell.key not in keys
+        )
+
+    @property
+    def second(self) -> str:
+        """The best alternative, if the largest effect is a slowdown of another one; else empty."""
+        best, largest = self.advice.best, self.advice.largest
+        if best is None or largest is None or largest.is_faster:
+            return ""
+        return "" if best.cell.cell in _cells(largest) else _best_alternative(self.advice)
+
+    @property
+    def same(self) -> str:
+        """The names of the configurations that are the same as the recommended one."""
+        return long_names(self.advice.same) if self.shown and self.advice.same else ""
+
+    @property
+    def command(self) -> CommandLine:
+        """Measures again what is shown, or what is still needed."""
+        chosen = _cells(self.shown)
+        return self.advice.command or reproduce_command(self.advice.result, chosen[::-1])
+
+
+def _cells(effect: Effect | None) -> list[Cell]:
+    return [effect.cell.cell, effect.other.cell] if effect else []
 
 
 class OverviewPage(Struct, frozen=True, kw_only=True):
@@ -237,25 +269,27 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
         action: What to set or to run; None if the headline is about changes.
         duel: The two quantities of the headline; None without an effect.
         news: What is new, if there is a history.
-        launches: How many launches count, in words; empty without any.
-        discarded: For each scenario with discarded launches, how many for each reason.
+        launches: How many launches count; None without results.
+        discarded: The scenarios with discarded launches, and how many for each reason.
         tunings: (what was tuned, address, headline) of the results of `corebound tune`.
-        projects, imported: The imported histories, and their benchmarks if few enough to read.
+        projects: (project, benchmarks, machines) of the imported histories.
+        imported: Their benchmarks, if few enough to read.
         first: The commands to run first.
     """
 
     head: Head
     hero: Hero
+    history: ChangeHistory
     action: Action | None
     duel: Duel | None
     axis: Axis | None
     ticks: tuple[Tick, ...]
     news: WhatsNew | None
     rows: tuple[OverviewRow, ...]
-    launches: str
-    discarded: tuple[tuple[Scenario, str], ...]
+    launches: LaunchCounts | None
+    discarded: tuple[tuple[Scenario, LaunchCounts], ...]
     tunings: tuple[tuple[str, str, str], ...]
-    projects: tuple[str, ...]
+    projects: tuple[tuple[str, int, int], ...]
     imported: tuple[SeriesGroup, ...]
     first: tuple[CommandLine, ...] = FIRST
 
@@ -297,27 +331,29 @@ def overview_page(
         head=Head(
             title="Corebound: overview",
             description=plain(top.verdict),
-            root="",
-            made=f"Page made {day(context.now)}.",
         ),
         hero=Hero(
             title="Overview",
-            question="",
             context=_measured_on(results),
             verdict=top.verdict,
             support=(*top.support, *_noise(results, context.calibrations)),
             flags=overview_flags(results, faults),
         ),
+        history=history,
         action=top.action,
         duel=top.duel,
         axis=axis,
         ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         news=news,
         rows=tuple(rows),
-        launches=launch_counts(launch for result in results for launch in result.launches).says
+        launches=launch_counts(launch for result in results for launch in result.launches)
         if results
-        else "",
-        discarded=_discarded(results),
+        else None,
+        discarded=tuple(
+            (result.scenario, counts)
+            for result in results
+            if (counts := launch_counts(result.launches)).discarded
+        ),
         tunings=tuple(tunings),
         projects=imported_projects(history),
         imported=imported_series(history),
@@ -443,7 +479,7 @@ def _action(advice: Advice) -> Action | None:
 
 def _reproduce(news: WhatsNew) -> Action | None:
     """The command that measures the first of the changes again."""
-    command = news.changed[0].head.command if news.changed else None
+    command = news.changed[0].command if news.changed else None
     return Action(prompt="Reproduce", line=command) if command else None
 
 
@@ -459,32 +495,10 @@ def _duel(effect: Effect) -> Duel:
 
 
 def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
-    result, shown = advice.result, advice.largest or advice.best
-    keys = {shown.cell.cell.key, shown.other.cell.key} if shown else set()
-    chosen = [shown.cell.cell, shown.other.cell] if shown else []
-    return OverviewRow(
-        advice=advice,
-        shown=shown,
-        verdict=_verdict_word(advice),
-        others=tuple(
-            pair.comparison
-            for pair in result.ranked
-            if not pair.is_itself and pair.cell.cell.key not in keys
-        ),
-        second=_best_alternative(advice)
-        if advice.best
-        and advice.largest
-        and not advice.largest.is_faster
-        and advice.best.cell.cell.key not in keys
-        else "",
-        same=long_names(advice.same) if shown and advice.same else "",
-        command=advice.command or reproduce_command(result, chosen[::-1]),
-        trend=scenario_trend(
-            result,
-            [cell.key for cell in (*chosen, *(one.cell for one in (result.baseline,) if one))],
-            history,
-        ),
-    )
+    cells = _cells(advice.largest or advice.best)
+    cells += [advice.result.baseline.cell] if advice.result.baseline else []
+    trend = scenario_trend(advice.result, [cell.key for cell in cells], history)
+    return OverviewRow(advice=advice, trend=trend)
 
 
 def _best_speedup(advice: Advice) -> float:
@@ -505,19 +519,6 @@ def _best_alternative(advice: Advice) -> str:
     return f"{advice.best.name}, {words} ({compared_bounds(comparison)})"
 
 
-def _verdict_word(advice: Advice) -> VerdictWord:
-    if advice.largest is not None:
-        return verdict_word(advice.largest.comparison.verdict)
-    if advice.best is not None:
-        nearest = advice.best.comparison.verdict
-        # Faster or slower on its own, but not after correcting for all comparisons.
-        return verdict_word("equivalent" if nearest == "equivalent" else "inconclusive")
-    measured = [cell for cell in advice.result.cells if cell.is_measured]
-    if any(cell.baseline is not None for cell in measured):
-        return NO_BASELINE
-    return _ALONE if measured else NOT_MEASURED
-
-
 _ALONE = VerdictWord(tone="plain", sign="", word="one configuration")
 
 
@@ -535,11 +536,6 @@ def _measured_on(results: Sequence[ScenarioResult]) -> str:
     hosts = list(dict.fromkeys(result.run.host.name for result in results))
     where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
     return f"on {where}, last measured {day(newest)}"
-
-
-def _discarded(results: Sequence[ScenarioResult]) -> tuple[tuple[Scenario, str], ...]:
-    by_scenario = [(result.scenario, launch_counts(result.launches)) for result in results]
-    return tuple((scenario, counts.says) for scenario, counts in by_scenario if counts.discarded)
 
 
 def _noise(results: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:

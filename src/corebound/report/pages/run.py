@@ -7,12 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import (
-    CommandLine,
-    launch_command,
-    original_command,
-    scenario_command,
-)
+from corebound.analysis.commands import CommandLine, scenario_command
 from corebound.analysis.launch_metrics import (
     LaunchCounts,
     discarded_launches,
@@ -21,71 +16,39 @@ from corebound.analysis.launch_metrics import (
     launch_counts,
     reason_of,
 )
-from corebound.analysis.wording import (
-    Text,
-    TextSpan,
-    capital,
-    count,
-    day,
-    rich,
-    total_time,
-)
+from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, total_time
 from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
-from corebound.machine.doctor.result import HostCheck
 from corebound.present.sections import Fact
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Commit, Run
+from corebound.records.run_record import Run
 from corebound.report.elements import Head, Hero, damaged_records
-from corebound.report.scenario.launches import log_tail
 from corebound.report.scenario.provenance import host_facts, lock_fact
-from corebound.report.urls import host_file, raw_file, run_file
 from corebound.units import cpu_quota, size
-
-
-class RunLaunch(Struct, frozen=True, kw_only=True):
-    """One launch, whatever its status.
-
-    Attributes:
-        notes: Why it has no result or does not count.
-        log: The end of its log.
-        command: Launches its cell again.
-    """
-
-    launch: Launch
-    notes: tuple[str, ...]
-    log: str
-    command: CommandLine
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
     """A run.
 
     Attributes:
-        address: The address of the page, from the site's top.
-        host: Address of its host's page.
-        raw: Address of its records, or empty if they are not in the site.
-        command: The command that started it.
-        scenarios: (title, address, its launches in words, command to measure it again) of each.
-        checks: The doctor's results; None if it did not run.
-        uncounted_launches: Launches that were discarded or failed; `launches` are all.
+        has_raw: Whether its records are in the site.
+        scenarios: (title, name, its launches in words, command to measure it again) of each.
+        launches: All of them, each with notes: why it has no result or does not count.
+        uncounted: Those that were discarded or failed.
         fixes: What to do about them: each advice once, with the number of launches it is for.
-        launch_counts: The number of launches of each kind.
+        counts: The number of launches of each kind.
     """
 
-    address: str
+    run: Run
     head: Head
     hero: Hero
-    host: str
-    raw: str
-    command: CommandLine
+    has_raw: bool
     facts: tuple[Fact, ...]
     scenarios: tuple[tuple[str, str, str, CommandLine], ...]
-    checks: tuple[HostCheck, ...] | None
-    uncounted_launches: tuple[RunLaunch, ...]
+    launches: tuple[tuple[Launch, tuple[str, ...]], ...]
+    uncounted: tuple[tuple[Launch, tuple[str, ...]], ...]
     fixes: tuple[tuple[str, str], ...]
-    launches: tuple[RunLaunch, ...]
-    launch_counts: str
+    counts: LaunchCounts
 
 
 def run_page(
@@ -104,40 +67,36 @@ def run_page(
         launches, key=lambda launch: (launch.kind, launch.block, launch.position, launch.id)
     )
     discarded = {launch.id: reason for launch, reason in discarded_launches(launches)}
-    rows = tuple(_launch(run, launch, discarded.get(launch.id, "")) for launch in ordered)
+    rows = tuple((launch, _notes(launch, discarded.get(launch.id, ""))) for launch in ordered)
     # A profile that failed is shown, too.
     uncounted = tuple(
-        row
-        for row in rows
-        if row.launch.id in discarded or row.launch.status not in {"ok", "skipped"}
+        row for row in rows if row[0].id in discarded or row[0].status not in {"ok", "skipped"}
     )
+    fixes = Counter(fix_of(launch, launches) for launch, _ in uncounted)
     counts = launch_counts(launches)
     return RunPage(
-        address=run_file(run),
+        run=run,
         head=Head(
             title=f"Run {run.id} on {run.host.name}",
             description=f"What was run on {run.host.name} at {day(run.started_at)}.",
-            root="../",
             made=f"Measured with corebound {run.corebound}.",
         ),
         hero=Hero(
             title=f"Run {run.id}",
-            question="",
             context=f"on {run.host.name}, {day(run.started_at)}",
             verdict=_verdict(counts),
             support=rich(_support(run, launches, counts)),
             flags=() if flag is None else (flag,),
         ),
-        host=f"../{host_file(run.host.id)}",
-        raw=f"../{raw_file(run)}" if raw else "",
-        command=original_command(run),
+        has_raw=raw,
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
-        checks=run.preflight,
-        uncounted_launches=uncounted,
-        fixes=_fixes(uncounted, launches),
         launches=rows,
-        launch_counts=counts.says,
+        uncounted=uncounted,
+        fixes=tuple(
+            (fix, count(number, "launch", "launches")) for fix, number in fixes.most_common() if fix
+        ),
+        counts=counts,
     )
 
 
@@ -171,9 +130,10 @@ def _facts(run: Run) -> tuple[Fact, ...]:
     if run.only:
         facts.append(Fact(term="Only", value=" ".join(run.only), code=True))
     if run.commit is not None:
+        facts.append(Fact(term="Commit", value=run.commit.sha, code=True))
+        if run.commit.dirty:
+            facts.append(Fact(term="Uncommitted changes", value=run.commit.name, code=True))
         facts += [
-            Fact(term="Commit", value=run.commit.sha, code=True),
-            *_changes(run.commit),
             Fact(term="Subject", value=run.commit.subject),
             Fact(term="Committed", value=day(run.commit.committed_at)),
         ]
@@ -184,13 +144,6 @@ def _facts(run: Run) -> tuple[Fact, ...]:
         for source in run.scenarios
     ]
     return tuple(facts)
-
-
-def _changes(commit: Commit) -> tuple[Fact, ...]:
-    """The facts that show which uncommitted changes were measured."""
-    if not commit.dirty:
-        return ()
-    return (Fact(term="Uncommitted changes", value=commit.name, code=True),)
 
 
 def _scenarios(
@@ -204,7 +157,7 @@ def _scenarios(
         title = str(source.document.get("title") or name)
         cells = tuple({cell.id: cell for cell in cells_of if cell.scenario == name}.values())
         command = scenario_command(run, source, cells)
-        rows.append((title, f"../scenario/{name}.html", text, command))
+        rows.append((title, name, text, command))
     return tuple(rows)
 
 
@@ -218,17 +171,7 @@ def _process_settings(launch: Launch) -> Iterator[str]:
         yield f"{size(sum(each.size_bytes for each in pages))} of memory in huge pages"
 
 
-def _fixes(
-    uncounted: Sequence[RunLaunch], launches: Sequence[Launch]
-) -> tuple[tuple[str, str], ...]:
-    """Each advice about these launches, and how many it is for; that of most launches first."""
-    numbers = Counter(fix_of(row.launch, launches) for row in uncounted)
-    return tuple(
-        (fix, count(number, "launch", "launches")) for fix, number in numbers.most_common() if fix
-    )
-
-
-def _launch(run: Run, launch: Launch, discarded: str) -> RunLaunch:
+def _notes(launch: Launch, discarded: str) -> tuple[str, ...]:
     notes = [reason_of(launch) or capital(discarded), *evidence_of(launch)]
     if launch.leftover_processes:
         notes.append(
@@ -237,9 +180,4 @@ def _launch(run: Run, launch: Launch, discarded: str) -> RunLaunch:
     if (quota := launch.quota) is not None:
         notes.append(f"CPU quota of {cpu_quota(quota.cpus)}: {throttled_text(quota)}")
     notes.extend(_process_settings(launch))
-    return RunLaunch(
-        launch=launch,
-        notes=tuple(note for note in notes if note),
-        log=log_tail(launch, even_ok=True),
-        command=launch_command(run, launch),
-    )
+    return tuple(filter(None, notes))

@@ -9,16 +9,9 @@ from operator import itemgetter
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import CommandLine, latest_command, series_command
+from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
-from corebound.analysis.wording import (
-    Label,
-    capital,
-    count,
-    interval_name,
-    last_day,
-    last_moment,
-)
+from corebound.analysis.wording import capital, interval_name, last_day, last_moment
 from corebound.records.history import Series, is_primary, reason_kind
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.pooled import is_pooled
@@ -30,29 +23,26 @@ class Notice(Struct, frozen=True, kw_only=True):
 
     Attributes:
         all_series: Their histories, at least one.
-        label: Of the first cell.
         text: What applies to all of them.
         command: Measures them again; None if unknown.
     """
 
     all_series: tuple[Series, ...]
-    label: Label
     text: str
     command: CommandLine | None
 
 
-def series_notice(all_series: Sequence[Series], history: ChangeHistory, text: str) -> Notice:
+def series_notice(all_series: Sequence[Series], text: str) -> Notice:
     """A row for these series, at least one; those of several scenarios have no common command."""
     places = {(series.project, series.host, series.scenario) for series in all_series}
     return Notice(
         all_series=tuple(all_series),
-        label=history.label(all_series[0]),
         text=text,
         command=series_command(all_series) if len(places) == 1 else None,
     )
 
 
-def failing_notices(failing: Iterable[Failing], history: ChangeHistory) -> list[Notice]:
+def failing_notices(failing: Iterable[Failing]) -> list[Notice]:
     """Failing series, grouped by scenario, date and reason; the latest first."""
     groups: dict[tuple[str, ...], list[Series]] = {}
     for failing_series in sorted(failing, key=lambda failing_series: failing_series.series.id):
@@ -67,7 +57,7 @@ def failing_notices(failing: Iterable[Failing], history: ChangeHistory) -> list[
         groups.setdefault(key, []).append(series)
     # Within a day sorted by name.
     latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
-    return [series_notice(groups[key], history, _since(key[0], key[-1])) for key in latest_first]
+    return [series_notice(groups[key], _since(key[0], key[-1])) for key in latest_first]
 
 
 def _since(day: str, reason: str) -> str:
@@ -94,38 +84,34 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     Attributes:
         series: The history of that cell.
         all_series: The histories of all cells.
-        cells: The number of cells, in words.
         shown: Which of several cells that is; empty if there is only one.
-        mode: CSS class of its colour.
         change: The last change of any; None if there is none.
-        unchanged: The text in place of a change if there is none.
-        command: The command that measures it again; None if unknown.
-        is_retired: Whether others of its host have later points.
     """
 
     series: Series
     all_series: tuple[Series, ...]
-    cells: str
     shown: str
-    mode: str
     change: Change | None
-    unchanged: str
-    command: CommandLine | None
-    is_retired: bool
 
 
 class SeriesGroup(Struct, frozen=True, kw_only=True):
     """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
 
     Secondary ones come last.
-
-    `summary` has their number, and how many changed; `interval` is what the brackets contain.
     """
 
     title: str
-    summary: str
-    interval: str
     rows: tuple[SeriesRow, ...]
+
+    @property
+    def changed(self) -> int:
+        """How many changed."""
+        return sum(row.change is not None for row in self.rows)
+
+    @property
+    def interval(self) -> str:
+        """What the brackets below the values contain."""
+        return interval_name(series for row in self.rows for series in row.all_series)
 
 
 def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple[SeriesGroup, ...]:
@@ -174,14 +160,8 @@ def _modules(project: str, rows: Sequence[SeriesRow], *, is_retired: bool) -> It
 
 
 def _group(title: str, rows: Sequence[SeriesRow]) -> SeriesGroup:
-    changed = sum(row.change is not None for row in rows)
-    changes = f", {changed} changed" if changed else ""
-    return SeriesGroup(
-        title=title,
-        summary=f"{len(rows)}{changes}",
-        interval=interval_name(series for row in rows for series in row.all_series),
-        rows=tuple(sorted(rows, key=lambda row: not is_primary(row.series))),
-    )
+    ordered = sorted(rows, key=lambda row: not is_primary(row.series))
+    return SeriesGroup(title=title, rows=tuple(ordered))
 
 
 def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
@@ -189,19 +169,11 @@ def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
     active = [series for series in all_series if series.id not in history.retired_series]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(active or all_series, key=_longest_first)
-    over = (
-        f", {len(all_series) - len(active):,} retired" if 0 < len(active) < len(all_series) else ""
-    )
     return SeriesRow(
         series=chosen,
         all_series=tuple(all_series),
-        cells=f"{count(len(all_series), 'series', 'series')}{over}",
         shown=_representative_name(chosen, all_series, history),
-        mode=history.label(chosen).mode,
         change=last,
-        unchanged=no_change(all_series, history),
-        command=latest_command(chosen),
-        is_retired=chosen.id in history.retired_series,
     )
 
 

@@ -117,7 +117,6 @@ def tune_page(
         head=Head(
             title=f"Corebound: Tune {of}",
             description=headline(result),
-            root="../",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

@@ -26,13 +26,8 @@ from corebound.analysis.wording import (
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.elements import occurrence_numbers
-from corebound.report.pages.changes import (
-    ChangeGroup,
-    change_group,
-    group_changes,
-)
-from corebound.report.pages.history import not_analysed_words
+from corebound.report.elements import linked_count, occurrence_numbers
+from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import (
     Notice,
     failing_notices,
@@ -50,20 +45,22 @@ class FailedRow(Struct, frozen=True, kw_only=True):
     Attributes:
         title: Their scenario's.
         launches: At least one, all of one status.
-        cells: Their cells; one cell may have several reasons.
-        command: Launches these again.
     """
 
     run: Run
     title: str
     launches: tuple[Launch, ...]
-    cells: tuple[Cell, ...]
     reason: str
-    command: CommandLine | None
 
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Their cells; one cell may have several reasons."""
+        return tuple({launch.cell.id: launch.cell for launch in self.launches}.values())
 
-def _is_good(launch: Launch) -> bool:
-    return launch.kind == "measure" and launch.status == "ok"
+    @property
+    def command(self) -> CommandLine | None:
+        """Launches these again."""
+        return cells_command(self.run, self.cells)
 
 
 def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
@@ -71,16 +68,15 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
 
     A launch that was repeated in its block, and then counted, is not included.
     """
-    repeated = {(launch.cell.id, launch.block) for launch in launches if _is_good(launch)}
+    measured = [launch for launch in launches if launch.kind == "measure"]
+    counted = {(launch.cell.id, launch.block) for launch in measured if launch.status == "ok"}
     titles = {
         str(source.document.get("name")): str(source.document.get("title") or "")
         for source in run.scenarios
     }
     alike: dict[tuple[str, str, str], list[Launch]] = {}
-    for launch in sorted(launches, key=lambda launch: launch.cell.id):
-        if (launch.cell.id, launch.block) in repeated:
-            continue
-        if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
+    for launch in sorted(measured, key=lambda launch: launch.cell.id):
+        if (launch.cell.id, launch.block) not in counted and launch.status != "skipped":
             reason = launch.reason or full_name(launch.cell)
             alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
@@ -88,12 +84,9 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             run=run,
             title=titles.get(scenario) or scenario,
             launches=tuple(launches),
-            cells=cells,
             reason=reason,
-            command=cells_command(run, cells),
         )
         for (scenario, _, reason), launches in alike.items()
-        for cells in [tuple({launch.cell.id: launch.cell for launch in launches}.values())]
     ]
 
 
@@ -134,40 +127,29 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     better = [change for change in changes if not change.is_regression]
     doubts = _inconclusive(history)
     latest = [own[-1] for own in by_host(records).values()]
-    all_series = [series for series in history.histories if series.id not in history.retired_series]
-    short = sum(series.id in history.too_short for series in all_series)
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
     failed_cells = sum(
         len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
     )
-    recent = [
-        failing_series for failing_series in history.failing.values() if is_recent(failing_series)
-    ]
-    failing = failing_notices(recent, history)
+    recent = [each for each in history.failing.values() if is_recent(each)]
+    failing = failing_notices(recent)
     slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
-    able = len(all_series) - short - sum(series.id in history.not_analysed for series in all_series)
-    nothing = _no_news(history, able=able, every=len(all_series))
+    nothing = rich(_no_news(history))
     verdict = _verdict(
         _primary(worse), _primary(better), sum(is_primary(each.series) for each in recent)
     )
     return WhatsNew(
         is_news=bool(verdict),
-        verdict=verdict or rich(nothing),
-        support=_support(
-            latest,
-            all_series,
-            first="" if changes or not recent else nothing,
-            failing=len(history.failing) - len(recent),
-            older=_still_open(history),
-            secondary=len({each.series.id for each in worse if not is_primary(each.series)}),
-            doubts=len({change.series.id for change in history.inconclusive}),
-            failed=failed_cells,
-            short=too_short_note(short, len(all_series)),
-            not_analysed=len(history.not_analysed),
+        verdict=verdict or nothing,
+        support=(
+            *((*nothing, *rich(" ")) if recent and not changes else ()),
+            *_support(
+                history, latest, failing=len(history.failing) - len(recent), failed=failed_cells
+            ),
         ),
-        changed=tuple(change_group(changes, history) for changes in rows),
+        changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
         inconclusive=tuple(doubts[:_MOST_ROWS]),
         failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
@@ -264,8 +246,13 @@ def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> st
     return of_times if all(speeds) else of_all
 
 
-def _no_news(history: ChangeHistory, *, able: int, every: int) -> str:
+def _no_news(history: ChangeHistory) -> str:
     """What is known if nothing changed, limited to series where a change is detectable."""
+    active = _active(history)
+    every = len(active)
+    able = sum(
+        each.id not in history.too_short and each.id not in history.not_analysed for each in active
+    )
     recorded = count(every, "series", "series")
     if all(len(series.points) == 1 for series in history.histories):
         return f"{recorded} measured once so far."
@@ -284,71 +271,61 @@ def _series_count(changes: Sequence[Change]) -> int:
     return len({change.series.id for change in changes})
 
 
-def _still_open(history: ChangeHistory) -> int:
-    """The number of series with a regression that is no longer new and still open."""
-    news = {change.id for change in history.news}
-    return _series_count(
-        [
-            change
-            for change in history.changes
-            if change.is_regression and history.status(change) == "open" and change.id not in news
-        ]
-    )
+def _active(history: ChangeHistory) -> list[Series]:
+    return [series for series in history.histories if series.id not in history.retired_series]
 
 
 def _support(
-    latest: Sequence[Record],
-    all_series: Sequence[Series],
-    *,
-    first: str,
-    failing: int,
-    older: int,
-    secondary: int,
-    doubts: int,
-    failed: int,
-    short: str,
-    not_analysed: int,
+    history: ChangeHistory, latest: Sequence[Record], *, failing: int, failed: int
 ) -> Text:
-    parts: list[str | TextSpan] = [f"{first} "] if first else []
+    """The latest runs, and what is open besides the news.
+
+    Args:
+        history: All histories with their changes.
+        latest: The latest run of each host with its launches.
+        failing: How many series have no results for longer.
+        failed: How many configurations failed in the latest runs.
+    """
+    active = _active(history)
+    parts: list[str | TextSpan] = []
     if latest:
         when = max(run.started_at for run, _ in latest)
         location = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
         parts.append(f"Latest run {day(when)} on {location}. ")
-    elif all_series:
+    elif active:
         # Only imported series: the page shows their age nowhere else.
-        parts.append(f"{capital(last_measured(last_moment(all_series)))}. ")
-    if secondary:
-        text = f"{count(secondary, 'series', 'series')} of secondary benchmarks got worse"
-        parts += [strong(text, "history.html#triage"), ". "]
-    if doubts:
-        parts += [strong(f"{count(doubts, 'configuration')} inconclusive", "#inconclusive"), ". "]
-    if failed:
-        parts += [
-            strong(f"{count(failed, 'configuration')} failed in the latest run", "#failed"),
-            ". ",
-        ]
-    if failing:
-        has = "has" if failing == 1 else "have"
-        text = f"{count(failing, 'series', 'series')} {has} been without results for longer"
-        parts += [strong(text, "history.html#failing"), ". "]
-    parts += not_analysed_words(not_analysed, "history.html#not-analysed")
-    if older:
-        has = "has" if older == 1 else "have"
-        text = f"{count(older, 'series', 'series')} {has} an older regression that is open"
-        parts += [strong(text, "history.html#triage"), ". "]
-    if short:
-        many, colon, why = short.partition(":")
-        parts += [strong(many), f"{colon}{why} "]
-    parts.append("New: last 30 runs, not acknowledged.")
-    return rich(*parts)
+        parts.append(f"{capital(last_measured(last_moment(active)))}. ")
+    news = {change.id for change in history.news}
+    regressions = [change for change in history.changes if change.is_regression]
+    secondary = [
+        change for change in regressions if change.id in news and not is_primary(change.series)
+    ]
+    still_open = [
+        change
+        for change in regressions
+        if history.status(change) == "open" and change.id not in news
+    ]
+    cells = ("configuration", "configurations")
+    triage, not_analysed = "history.html#triage", len(history.not_analysed)
+    doubts = _series_count(history.inconclusive)
+    parts += [
+        *linked_count(_series_count(secondary), "of secondary benchmarks got worse", triage),
+        *linked_count(doubts, "inconclusive", "#inconclusive", noun=cells),
+        *linked_count(failed, "failed in the latest run", "#failed", noun=cells),
+        *linked_count(failing, "{have} been without results for longer", "history.html#failing"),
+        *linked_count(not_analysed, "could not be analysed", "history.html#not-analysed"),
+        *linked_count(_series_count(still_open), "{have} an older regression that is open", triage),
+    ]
+    short = too_short_note(sum(each.id in history.too_short for each in active), len(active))
+    many, colon, why = short.partition(":")
+    parts += [strong(many), f"{colon}{why} "] if short else []
+    return rich(*parts, "New: last 30 runs, not acknowledged.")
 
 
 def _inconclusive(history: ChangeHistory) -> list[Notice]:
     """Change points that are not clear, and early warnings; by reason and commit."""
     return [
-        series_notice(
-            [change.series for change in group], history, f"{_extent(group, history)}, {why}"
-        )
+        series_notice([change.series for change in group], f"{_extent(group, history)}, {why}")
         for why, changes in _group_by_reason(history).items()
         for same_unit in _group_by_unit(changes)
         for group in group_by_commits(same_unit)

@@ -89,7 +89,6 @@ def scenario_page(
         head=Head(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
             description=plain(verdict_section.support),
-            root="../",
             made=f"Measured with corebound {result.run.corebound}; page made {day(context.now)}.",
         ),
         result=result,

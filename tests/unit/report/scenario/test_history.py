@@ -61,7 +61,7 @@ def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
 def test_the_lead_describes_charted_cells_not_a_larger_change_elsewhere() -> None:
     page = history_of(none=1.1, node=1.5)
 
-    assert len(page.panel.key) == 2
+    assert len(page.panel.labels) == 2
     assert page.lead.startswith("1.10×")
     assert page.panel.changes[0].size.word in page.lead
 
