@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,23 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import descendants, resource_usage
-from corebound.machine.topology import CpuId
-from corebound.planning.models import Command, Placement, Slot
 from corebound.runner.screening import screen
-from corebound.worker.protocol import Request
 from support import needs
 from support.commands import busy_process
-from support.paths import DATA
+from support.launches import CPUS, launch_step
 from support.servers import make_scratch
 
 pytestmark = pytest.mark.measures
 
-WORKLOADS = DATA / "workloads"
-CPUS = sorted(os.sched_getaffinity(0))
 COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
 
 
@@ -40,46 +34,21 @@ def a_launch(
     *,
     function: str = "computes_for",
     command: list[str] | None = None,
-    ms: int = 5,
     iterations: int = 200,
     cpus: tuple[int, ...] = (CPUS[-1],),
     events: tuple[str, ...] = (),
 ) -> LaunchResult:
-    folder = scratch / "launch"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    prefix = ("taskset", "-c", ",".join(map(str, cpus)))
-    request = Request(
-        target=None if command else f"steps:{function}",
-        command=command,
-        parameters={} if command else {"ms": ms},
-        framework="none",
-        intra_op=None,
-        inter_op=None,
-        iterations=iterations,
-        seed=1,
-        path=[str(WORKLOADS)],
-    )
-    return launch(
-        LaunchSpec(
-            placement=Placement(
-                slots=(Slot(cpus=tuple(CpuId(cpu) for cpu in cpus)),),
-                threads=None,
-                backend="taskset",
-                memory="default",
-                moment="before-start",
-                bound=True,
-            ),
-            commands=(Command(argv=(*prefix, sys.executable, "-m", "corebound.worker"), env=()),),
-            requests=(request,),
-            threads_asked=None,
-            timeout_s=60.0,
-            python_path=scratch / "library",
-            scratch=folder,
-            counting=CounterSupport(events=events),
-        ),
+    """Iterations of 5 ms, unless it is a command."""
+    return launch_step(
         supervision,
-        lambda: None,
+        scratch,
+        None if command else function,
+        command=command,
+        parameters={} if command else {"ms": 5},
+        iterations=iterations,
+        cpus=cpus,
+        timeout_s=60.0,
+        counting=CounterSupport(events=events),
     )
 
 

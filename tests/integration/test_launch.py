@@ -3,93 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.launch import LaunchResult
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
-from corebound.machine.topology import CpuId
-from corebound.planning.models import Command, Placement, Slot
-from corebound.scenario.cell import BindMoment, Scalar
-from corebound.worker.protocol import Request
 from support import needs
-from support.paths import DATA
-
-WORKLOADS = DATA / "workloads"
-CPUS = sorted(os.sched_getaffinity(0))
-
+from support.launches import CPUS, launch_step
 
 Launcher = Callable[..., LaunchResult]
 
 
 @pytest.fixture
 def run(scratch: Path, supervision: Supervision) -> Launcher:
-    def run(
-        function: str | None,
-        *,
-        command: list[str] | None = None,
-        parameters: dict[str, Scalar] | None = None,
-        cpus: tuple[int, ...] | None = (CPUS[0],),
-        iterations: int = 20,
-        timeout_s: float = 20.0,
-        moment: BindMoment = "before-start",
-        workers: int = 1,
-        env: tuple[tuple[str, str], ...] = (),
-        strip: tuple[str, ...] = (),
-        awaits: bool = False,
-    ) -> LaunchResult:
-        bound = cpus is not None
-        slot = Slot(cpus=tuple(CpuId(cpu) for cpu in cpus or CPUS))
-        prefix = (
-            ("taskset", "-c", ",".join(map(str, slot.cpus)))
-            if bound and moment == "before-start"
-            else ()
-        )
-        request = Request(
-            target=None if function is None else f"steps:{function}",
-            command=command,
-            parameters=parameters or {},
-            framework="none",
-            intra_op=None,
-            inter_op=None,
-            iterations=iterations,
-            seed=1,
-            path=[str(WORKLOADS)],
-            awaits=awaits,
-        )
-        folder = scratch / "launch"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        argv = (*prefix, *strip, sys.executable, "-m", "corebound.worker")
-        return launch(
-            LaunchSpec(
-                placement=Placement(
-                    slots=(slot,) * workers,
-                    threads=None,
-                    backend="taskset" if bound else "none",
-                    memory="default",
-                    moment=moment,
-                    bound=bound,
-                ),
-                commands=(Command(argv=argv, env=env),) * workers,
-                requests=(request,) * workers,
-                threads_asked=None,
-                timeout_s=timeout_s,
-                python_path=scratch / "library",
-                scratch=folder,
-            ),
-            supervision,
-            lambda: None,
-        )
-
-    return run
+    return partial(launch_step, supervision, scratch)
 
 
 @pytest.mark.quick
