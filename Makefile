@@ -88,7 +88,7 @@ docs: $(READY) ## build the documentation into docs/_build; a broken link is an 
 	@echo "The documentation: docs/_build/index.html"
 
 golden: $(READY) ## write the expected pages anew; look at the difference
-	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py
+	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q -k golden tests/unit
 	git diff --stat tests/golden
 
 schema: $(READY) ## write the JSON Schemas of scenario and fleet files anew

@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from corebound.machine.doctor.checks_system import PROGRAMS
@@ -37,7 +38,8 @@ def saved_machines() -> tuple[str, ...]:
     return tuple(sorted(path.name.removesuffix(".tar.bz2") for path in ARCHIVES.glob("*.bz2")))
 
 
-def machine_files(machine: str) -> dict[str, bytes]:
+@cache
+def machine_files(machine: str) -> Mapping[str, bytes]:
     """The files of a saved machine that matter here, by path below its root."""
     files = {}
     policies = {}

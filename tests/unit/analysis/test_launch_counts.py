@@ -60,7 +60,7 @@ def runs(draw: st.DrawFn) -> tuple[Launch, ...]:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(launches=runs())
 def test_every_page_counts_alike(launches: tuple[Launch, ...]) -> None:
     (result,) = latest_results([(RUN, launches)])

@@ -107,7 +107,7 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(
         form,
     )
 
-    assert "a-scenario: Noise floor ±2.1 %." in said
+    assert "±2.1 %" in said
     if form == "json":
         (cell,) = json.loads(said)["cells"]
         assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
@@ -116,7 +116,7 @@ def test_each_format_has_the_noise_floor_and_the_launches_needed(
     if form == "junit":
         assert '<property name="noise"' in said
     if form in {"text", "md"}:
-        assert "the ratio of CPU times is 1.500×" in said
+        assert "1.500×" in said
 
 
 def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(

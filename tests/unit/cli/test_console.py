@@ -49,25 +49,6 @@ def table_text(width: int) -> list[str]:
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def test_a_table_that_fits_has_columns() -> None:
-    assert table_text(60)[1].split() == [
-        *("1,", "physical-cores", "1.50", "ms", "=", "equivalent;", "1", "launch", "left"),
-    ]
-
-
-def test_no_value_is_cut_off_in_a_column_that_does_not_wrap() -> None:
-    table = Table(box=None)
-    table.add_column("cell", overflow="fold")
-    table.add_column("ratio", no_wrap=True)
-    table.add_row("top-words[default]", "1.368× slower (95 % CI 1.224–1.528)")
-    stream = io.StringIO()
-
-    console.print_table(table, console.Console(file=stream, width=40))
-
-    assert "  ratio: 1.368× slower (95 % CI" in stream.getvalue()
-    assert "1.224–1.528)" in stream.getvalue()
-
-
 def test_a_table_that_is_too_wide_has_a_line_for_each_value() -> None:
     assert table_text(30) == [
         "threads, binding",
@@ -86,16 +67,6 @@ def test_no_output_is_executed_by_a_terminal_or_a_ci_service(texts: list[str]) -
     whole = [f"{text}\n" for text in texts]
 
     assert not OBEYED.search(printed(*whole))
-
-
-def test_harmless_text_is_unchanged() -> None:
-    text = "naïve: 1.30× slower\n\t10::20 [::1]:80 # ## [x] µs ▲\n"
-
-    assert printed(text) == text
-
-
-def test_a_line_written_in_parts_begins_once() -> None:
-    assert printed("one", "::two\n", "  ", "::three") == "one::two\n  : :three"
 
 
 def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(

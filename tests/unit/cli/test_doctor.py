@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -13,7 +12,6 @@ from corebound.analysis.fairness import checks
 from corebound.cli.commands.doctor import describe, setting_lines
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.doctor.tuning import SettingResult
-from corebound.records import codec
 from corebound.records.run_record import Run
 from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.matrix import expand
@@ -30,11 +28,6 @@ def test_checks_are_printed_as_in_the_golden_file() -> None:
     if os.environ.get("COREBOUND_GOLDEN") == "write":
         GOLDEN.write_text(shown, "utf-8")
     assert shown == GOLDEN.read_text("utf-8")
-
-
-def test_only_commands_are_wider_than_80_columns() -> None:
-    for line in describe(checks_of_a_busy_laptop()).splitlines():
-        assert len(line) <= 80 or line.startswith(("    fix: ", "    undo: ")), line
 
 
 def test_on_a_narrow_terminal_values_are_below_their_names() -> None:
@@ -68,19 +61,6 @@ def test_a_setting_that_could_not_be_changed_is_reported() -> None:
         "  /proc/d: 9 → 1",
         "    It had been changed to 9 since --tune.",
     )
-
-
-def test_a_run_records_its_checks() -> None:
-    run = replace(a_run(), preflight=checks_of_a_busy_laptop())
-
-    assert codec.decode_run(codec.encode(run)) == run
-
-
-def test_a_record_without_checks_can_be_read() -> None:
-    document = json.loads(codec.encode(a_run()))
-    del document["record"]["preflight"]
-
-    assert codec.decode_run(json.dumps(document).encode()).preflight is None
 
 
 def _result_of(run: Run) -> scenario_result.ScenarioResult:
@@ -129,4 +109,4 @@ def test_a_page_shows_the_warnings_at_the_start_of_the_run(
     assert (check.passed, check.evidence) == (passed, evidence)
     shown = {fact.term: fact.value for fact in environment_facts(result, records_file="a.jsonl")}
     assert {term: shown.get(term) for term in facts} == facts
-    assert ("Not shown by the host" in shown) == ("Not shown by the host" in facts)
+    assert ("Not shown" in shown) == ("Not shown" in facts)

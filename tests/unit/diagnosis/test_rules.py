@@ -10,6 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.diagnosis.evidence import CellEvidence
+from corebound.machine.topology import Topology
+from corebound.records.launch_record import Launch
 from corebound.records.telemetry import GpuUse
 from support.build import (
     a_host,
@@ -20,162 +22,50 @@ from support.build import (
     an_operator,
 )
 from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
+from support.golden import assert_golden
 
+TWO_CORES = a_host()
 TWO_NODES = a_host(nodes=2, cores_per_node=2)
 SMT = a_host(cores_per_node=2, cpus_per_core=2)
 
 
-def test_two_threads_per_core_are_reported_if_one_is_faster() -> None:
-    both = measured_cell(13.9, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
-    separate = measured_cell(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
-
-    finding = findings_in(both, separate, topology=SMT)["smt-siblings-shared"]
-
-    assert cell_keys(finding) == ["smt=true"]
-    assert "4 threads run as SMT siblings on 2 cores" in finding.what
-    assert "1.39×" in finding.what
-
-
-def test_two_threads_per_core_that_are_not_slower_are_not_reported() -> None:
-    both = measured_cell(9.0, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
-    separate = measured_cell(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
-
-    assert findings_in(both, separate, topology=SMT) == {}
+def cell(
+    ms: float,
+    *axes: tuple[str, str],
+    slots: tuple[tuple[int, ...], ...] = ((0, 1),),
+    used: int | None = None,
+    allowed: tuple[tuple[int, ...], ...] | None = None,
+) -> CellEvidence:
+    return measured_cell(ms, axes=axes, slots=slots, used=used, allowed=allowed)
 
 
-def test_threads_that_move_between_nodes_are_reported() -> None:
-    stays = tuple((index % 2 * 2, index * 50, index * 50 + 50) for index in range(20))
-    roaming = measured_cell(
-        10.0, slots=((0, 1, 2, 3),), threads=(a_thread(stays=stays, migrations=19),)
-    )
-
-    finding = findings_in(roaming, topology=TWO_NODES)["threads-migrate"]
-
-    assert finding.tone == "warn"
-    assert "19 moves between nodes per launch" in finding.evidence[1]
-    assert "numactl" in finding.fix
-
-
-def test_threads_that_move_within_a_node_at_no_cost_are_not_reported() -> None:
-    stays = tuple((index % 2, index * 50, index * 50 + 50) for index in range(20))
-    moving = (a_thread(stays=stays, migrations=19),)
-    roaming = measured_cell(10.0, axes=(("binding", "none"),), threads=moving)
-    bound = measured_cell(10.0, axes=(("binding", "physical-cores"),))
-
-    assert findings_in(roaming, bound, topology=TWO_NODES) == {}
-
-
-def test_threads_that_move_are_reported_if_bound_threads_are_faster() -> None:
-    moving = (a_thread(migrations=40),)
-    roaming = measured_cell(13.0, axes=(("binding", "none"),), threads=moving, used=1)
-    bound = measured_cell(10.0, axes=(("binding", "physical-cores"),), used=1)
-
-    finding = findings_in(roaming, bound)["threads-migrate"]
-
-    assert finding.tone == "bad"
-    assert cell_keys(finding) == ["binding=none"]
-
-
-def test_memory_on_the_other_node_is_reported_with_its_share_and_cost() -> None:
-    far = measured_cell(15.0, axes=(("memory", "remote"),), node_bytes={0: 1 << 20, 1: 9 << 20})
-    near = measured_cell(10.0, axes=(("memory", "local"),), node_bytes={0: 10 << 20})
-
-    finding = findings_in(far, near, topology=TWO_NODES)["memory-remote"]
-
-    assert cell_keys(finding) == ["memory=remote"]
-    assert finding.what.startswith("90 % of the memory")
-    assert finding.evidence == ("workers on CPUs 0-1, memory 10 % on node 0, 90 % on node 1",)
-
-
-def test_memory_on_a_host_of_one_node_is_not_remote() -> None:
-    assert findings_in(measured_cell(10.0, node_bytes={0: 1 << 20})) == {}
-
-
-def test_workers_bound_to_one_cpu_while_others_idle_are_reported() -> None:
-    crowded = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (0,)))
-
-    finding = findings_in(crowded, topology=TWO_NODES)["workers-overlap"]
-
-    assert finding.what == "Several workers were bound to CPU 0, while CPUs 1-3 are idle."
-
-
-def test_workers_on_their_own_cpus_or_unbound_do_not_overlap() -> None:
-    separate = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (1,)))
-    anywhere = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0, 1, 2, 3),) * 2)
-
-    assert findings_in(separate, topology=TWO_NODES) == {}
-    assert findings_in(anywhere, topology=TWO_NODES) == {}
-
-
-def test_workers_that_share_a_node_with_a_cpu_for_each_of_their_threads_do_not_overlap() -> None:
-    together = measured_cell(10.0, slots=((0, 1),) * 2, allowed=((0, 1),) * 2, used=1)
-
-    assert findings_in(together, topology=TWO_NODES) == {}
-
-
-def test_a_framework_that_sizes_its_pool_beyond_its_one_cpu_is_reported() -> None:
-    crowd = tuple(a_thread(tid=100 + index, wait_ns=10**9) for index in range(4))
-    stuck = measured_cell(
-        50.0, axes=(("threads", "default"),), slots=((0,),), used=4, threads=crowd
-    )
-    single = measured_cell(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
-
-    finding = findings_in(stuck, single)
-
-    assert list(finding) == ["one-cpu-default-threads"]
-    assert "5.00×" in finding["one-cpu-default-threads"].what
-
-
-def test_threads_that_follow_one_another_count_as_one() -> None:
-    spans = [((0, 100 * at, 100 * at + 100),) for at in range(8)]
-    series = tuple(a_thread(tid=100 + at, stays=stays) for at, stays in enumerate(spans))
-    slow = measured_cell(50.0, axes=(("threads", "default"),), slots=((0,),), threads=series)
-    single = measured_cell(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
-
-    assert findings_in(slow, single) == {}
-
-
-def test_one_thread_on_one_cpu_is_not_reported() -> None:
-    fine = measured_cell(10.0, axes=(("threads", "default"),), slots=((0,),), used=1)
-    single = measured_cell(9.0, axes=(("threads", "1"),), slots=((0,),), used=1)
-
-    assert findings_in(fine, single) == {}
-
-
-def test_random_numbers_are_reported_with_their_operator() -> None:
-    launch = a_profiled_launch(
-        an_operator("aten::bernoulli_", 400_000), an_operator("aten::convolution", 500_000)
-    )
-
-    finding = findings_in(cell_evidence([*measured_cell(1.0).launches, launch]))
-
-    # Of 1 ms with 0.1 ms outside operators: 40 %, and no operator over a half.
-    assert list(finding) == ["random-numbers"]
-    assert finding["random-numbers"].what == (
-        "Random number generation takes 40 % of the step, mostly in aten::bernoulli_."
+def moving(ms: float, *axes: tuple[str, str], between: tuple[int, int]) -> CellEvidence:
+    """A thread that changes between two CPUs nineteen times."""
+    stays = tuple((between[index % 2], index * 50, index * 50 + 50) for index in range(20))
+    return measured_cell(
+        ms, axes=axes, slots=((0, 1, 2, 3),), threads=(a_thread(stays=stays, migrations=19),)
     )
 
 
-def test_an_operator_dominates_above_half_of_the_step_only() -> None:
-    half = a_profiled_launch(an_operator("conv", 500_000), an_operator("add", 400_000))
-    more = a_profiled_launch(an_operator("conv", 600_000), an_operator("add", 300_000))
-    timed = measured_cell(1.0).launches
-
-    assert findings_in(cell_evidence([*timed, half])) == {}
-    assert findings_in(cell_evidence([*timed, more]))["operator-dominates"].tone == "plain"
-
-
-def test_a_profile_shows_that_a_step_waits_for_its_data() -> None:
-    launch = a_profiled_launch(
-        an_operator("conv", 400_000), an_operator("copy", 500_000), phases={"data": 600_000}
+def pool(ms: float, *, at_once: bool) -> CellEvidence:
+    """Threads of a framework's default, on one CPU."""
+    threads = tuple(
+        a_thread(tid=100 + at, wait_ns=10**9)
+        if at_once
+        else a_thread(tid=100 + at, stays=((0, 100 * at, 100 * at + 100),))
+        for at in range(8)
     )
+    axes = (("threads", "default"),)
+    return measured_cell(ms, axes=axes, slots=((0,),), threads=threads, used=4 if at_once else None)
 
-    finding = findings_in(cell_evidence([*measured_cell(1.0).launches, launch]))[
-        "data-starves-step"
-    ]
 
-    assert "60 % of the step" in finding.what
-    assert "loaders: 1" in finding.fix
+def profiled(launch: Launch) -> CellEvidence:
+    return cell_evidence([*measured_cell(1.0).launches, launch])
+
+
+def operators(first: str, first_ns: int, second: str, second_ns: int) -> CellEvidence:
+    """A step of 1 ms, with 0.1 ms outside operators."""
+    return profiled(a_profiled_launch(an_operator(first, first_ns), an_operator(second, second_ns)))
 
 
 def in_ten_seconds(
@@ -191,97 +81,196 @@ def in_ten_seconds(
     return cell_evidence([replace(launch, host=host) for launch in one.launches])
 
 
-def test_a_step_that_waits_while_its_loader_is_always_busy_starves() -> None:
-    finding = findings_in(in_ten_seconds(step_s=4, loader_s=9.5))["data-starves-step"]
+SINGLE = cell(10.0, ("threads", "1"), slots=((0,),), used=1)
+SEPARATE = cell(10.0, ("smt", "false"), used=2)
+LOCAL = measured_cell(10.0, axes=(("memory", "local"),), node_bytes={0: 10 << 20})
+BOUND = cell(10.0, ("binding", "physical-cores"), used=1)
+NEVER = cell(10.0, ("every", "0"))
+FOUR = (0, 1, 2, 3)
 
-    assert "60 % of the step" in finding.what
-    assert finding.evidence[0] == (
-        "the busiest loader is active 95 % of the time, the training process waits 60 %"
-    )
-    assert "more `loaders`" in finding.fix
+# Cells of one scenario on a host; the finding's rule, tone, ratio and cells.
+REPORTED: dict[str, tuple[Topology, list[CellEvidence], tuple[str, str, float, list[str]]]] = {
+    "two threads per core, if one is faster": (
+        SMT,
+        [cell(13.9, ("smt", "true"), slots=(FOUR,), used=4), SEPARATE],
+        ("smt-siblings-shared", "bad", 1.39, ["smt=true"]),
+    ),
+    "threads that move between nodes": (
+        TWO_NODES,
+        [moving(10.0, between=(0, 2))],
+        ("threads-migrate", "warn", 1.0, ["default"]),
+    ),
+    "threads that move, if bound threads are faster": (
+        TWO_CORES,
+        [moving(13.0, ("binding", "none"), between=(0, 1)), BOUND],
+        ("threads-migrate", "bad", 1.3, ["binding=none"]),
+    ),
+    "memory on the other node, with its share and cost": (
+        TWO_NODES,
+        [
+            measured_cell(15.0, axes=(("memory", "remote"),), node_bytes={0: 1 << 20, 1: 9 << 20}),
+            LOCAL,
+        ],
+        ("memory-remote", "bad", 1.5, ["memory=remote"]),
+    ),
+    "workers bound to one CPU while others idle": (
+        TWO_NODES,
+        [cell(10.0, slots=(FOUR,) * 2, allowed=((0,), (0,)))],
+        ("workers-overlap", "warn", 1.5, ["default"]),
+    ),
+    "a framework that sizes its pool beyond its one CPU": (
+        TWO_CORES,
+        [pool(50.0, at_once=True), SINGLE],
+        ("one-cpu-default-threads", "bad", 5.0, ["threads=default"]),
+    ),
+    # 40 %, and no operator over a half.
+    "random numbers with their operator": (
+        TWO_CORES,
+        [operators("aten::bernoulli_", 400_000, "aten::convolution", 500_000)],
+        ("random-numbers", "warn", 1.67, ["default"]),
+    ),
+    "an operator that takes more than half of the step": (
+        TWO_CORES,
+        [operators("conv", 600_000, "add", 300_000)],
+        ("operator-dominates", "plain", 1.0, ["default"]),
+    ),
+    "a step whose profile shows that it waits for its data": (
+        TWO_CORES,
+        [
+            profiled(
+                a_profiled_launch(
+                    an_operator("conv", 400_000),
+                    an_operator("copy", 500_000),
+                    phases={"data": 600_000},
+                )
+            )
+        ],
+        ("data-starves-step", "warn", 2.5, ["default"]),
+    ),
+    "a step that waits while its loader is always busy": (
+        TWO_CORES,
+        [in_ten_seconds(step_s=4, loader_s=9.5)],
+        ("data-starves-step", "warn", 2.5, ["loaders=1"]),
+    ),
+    "a GPU that waits for busy CPUs": (
+        TWO_CORES,
+        [in_ten_seconds(step_s=9, loader_s=9, gpu=0.2)],
+        ("data-starves-step", "warn", 5.0, ["loaders=1"]),
+    ),
+    "heavy preparation with its class": (
+        TWO_CORES,
+        [
+            cell(50.0, ("model", "small"), ("preprocessing", "heavy")),
+            cell(10.0, ("model", "small"), ("preprocessing", "light")),
+        ],
+        ("data-starves-step", "bad", 5.0, ["model=small,preprocessing=heavy"]),
+    ),
+    "more loaders than the best number": (
+        TWO_CORES,
+        [cell(14.0, ("loaders", "8")), cell(10.0, ("loaders", "2"))],
+        ("loaders", "bad", 1.4, ["loaders=8"]),
+    ),
+    # A save costs 10 ms: every nine steps of 10 ms it is 10 of 100.
+    "checkpoints that take half of the time, with a longer interval": (
+        TWO_CORES,
+        [cell(20.0, ("every", "1")), NEVER],
+        ("checkpoint-share", "bad", 2.0, ["every=1"]),
+    ),
+    "all cells of a rule in one finding, the worst first": (
+        TWO_CORES,
+        [cell(ms, ("loaders", str(n))) for n, ms in ((0, 20.0), (1, 40.0), (2, 10.0))],
+        ("loaders", "bad", 4.0, ["loaders=1", "loaders=0"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", REPORTED)
+def test_these_are_reported(situation: str) -> None:
+    topology, cells, expected = REPORTED[situation]
+
+    (finding,) = findings_in(*cells, topology=topology).values()
+
+    found = (finding.rule, finding.tone, round(finding.times_ratio, 2), cell_keys(finding))
+    assert found == expected
+
+
+def test_rules_are_worded_as_in_the_golden_file() -> None:
+    lines = []
+    for situation, (topology, cells, _) in REPORTED.items():
+        for finding in findings_in(*cells, topology=topology).values():
+            lines += [f"{situation}: {finding.what}", *finding.evidence, finding.fix, ""]
+
+    assert_golden("\n".join(lines), "rules.txt")
 
 
 @pytest.mark.parametrize(
-    ("step_s", "loader_s", "loaders"),
+    ("topology", "cells"),
     [
-        (9, 9.5, 1),  # both are busy: neither waits
-        (4, 5, 1),  # the loader has time to spare, so it is not what the step waits for
-        (4, 9.5, 0),  # a busy child that is no loader
+        pytest.param(
+            SMT, [cell(9.0, ("smt", "true"), slots=(FOUR,), used=4), SEPARATE], id="smt-is-faster"
+        ),
+        pytest.param(
+            TWO_NODES,
+            [moving(10.0, ("binding", "none"), between=(0, 1)), BOUND],
+            id="moves-within-a-node-at-no-cost",
+        ),
+        pytest.param(
+            TWO_CORES, [measured_cell(10.0, node_bytes={0: 1 << 20})], id="memory-of-the-only-node"
+        ),
+        pytest.param(
+            TWO_NODES,
+            [cell(10.0, slots=(FOUR,) * 2, allowed=((0,), (1,)))],
+            id="workers-on-their-own-cpus",
+        ),
+        pytest.param(
+            TWO_NODES,
+            [cell(10.0, slots=(FOUR,) * 2, allowed=(FOUR,) * 2)],
+            id="workers-that-are-not-bound",
+        ),
+        pytest.param(
+            TWO_NODES,
+            [cell(10.0, slots=((0, 1),) * 2, allowed=((0, 1),) * 2, used=1)],
+            id="workers-with-a-cpu-for-each-of-their-threads",
+        ),
+        pytest.param(
+            TWO_CORES, [pool(50.0, at_once=False), SINGLE], id="threads-that-follow-one-another"
+        ),
+        pytest.param(
+            TWO_CORES,
+            [cell(11.0, ("threads", "default"), slots=((0,),), used=1), SINGLE],
+            id="one-thread-on-one-cpu",
+        ),
+        pytest.param(
+            TWO_CORES, [operators("conv", 500_000, "add", 400_000)], id="an-operator-of-one-half"
+        ),
+        pytest.param(
+            TWO_CORES,
+            [in_ten_seconds(step_s=9, loader_s=9.5)],
+            id="a-step-and-a-loader-that-are-both-busy",
+        ),
+        pytest.param(
+            TWO_CORES, [in_ten_seconds(step_s=4, loader_s=5)], id="a-loader-with-time-to-spare"
+        ),
+        pytest.param(
+            TWO_CORES,
+            [in_ten_seconds(step_s=4, loader_s=9.5, loaders=0)],
+            id="a-busy-child-that-is-no-loader",
+        ),
+        pytest.param(TWO_CORES, [in_ten_seconds(step_s=9, loader_s=9, gpu=0.9)], id="a-busy-gpu"),
+        # Something else holds it up.
+        pytest.param(
+            TWO_CORES, [in_ten_seconds(step_s=2, loader_s=2, gpu=0.2)], id="a-gpu-beside-idle-cpus"
+        ),
+        pytest.param(
+            TWO_CORES,
+            [cell(11.0, ("preprocessing", "heavy")), cell(10.0, ("preprocessing", "light"))],
+            id="preparation-that-takes-little",
+        ),
+        pytest.param(
+            TWO_CORES, [cell(10.9, ("every", "16")), NEVER], id="checkpoints-below-a-tenth"
+        ),
+        pytest.param(TWO_CORES, [measured_cell(10.0, threads=())], id="no-evidence"),
     ],
 )
-def test_a_step_that_waits_for_nothing_or_for_something_else_does_not_starve(
-    step_s: float, loader_s: float, loaders: int
-) -> None:
-    cell = in_ten_seconds(step_s=step_s, loader_s=loader_s, loaders=loaders)
-
-    assert "data-starves-step" not in findings_in(cell)
-
-
-def test_a_gpu_that_waits_for_busy_cpus_starves_and_a_busy_one_does_not() -> None:
-    waits = findings_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.2))["data-starves-step"]
-
-    assert "80 % of the step: the GPU waits, and the CPUs have no time left" in waits.what
-    assert "data-starves-step" not in findings_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.9))
-    # It idles, but so do the CPUs: something else holds it up.
-    assert "data-starves-step" not in findings_in(in_ten_seconds(step_s=2, loader_s=2, gpu=0.2))
-
-
-def test_heavy_preparation_is_reported_with_its_class() -> None:
-    axes = (("model", "small"),)
-    heavy = measured_cell(50.0, axes=(*axes, ("preprocessing", "heavy")))
-    light = measured_cell(10.0, axes=(*axes, ("preprocessing", "light")))
-
-    finding = findings_in(heavy, light)["data-starves-step"]
-
-    assert cell_keys(finding) == ["model=small,preprocessing=heavy"]
-    assert finding.what == (
-        "Preparing data takes 80 % of the step: heavy preparation limits it; the network is small."
-    )
-
-
-def test_preparation_that_takes_little_is_not_reported() -> None:
-    axes = (("model", "large"),)
-    heavy = measured_cell(11.0, axes=(*axes, ("preprocessing", "heavy")))
-    light = measured_cell(10.0, axes=(*axes, ("preprocessing", "light")))
-
-    assert findings_in(heavy, light) == {}
-
-
-def test_more_loaders_than_the_best_number_are_too_many() -> None:
-    many = measured_cell(14.0, axes=(("loaders", "8"),))
-    best = measured_cell(10.0, axes=(("loaders", "2"),))
-
-    assert "8 loaders are too many" in findings_in(many, best)["loaders"].what
-
-
-def test_checkpoints_that_take_half_of_the_time_are_reported_with_a_longer_interval() -> None:
-    always = measured_cell(20.0, axes=(("every", "1"),))
-    never = measured_cell(10.0, axes=(("every", "0"),))
-
-    finding = findings_in(always, never)["checkpoint-share"]
-
-    assert finding.what.startswith("Saving every step takes 50 % of the time")
-    # A save costs 10 ms: every nine steps of 10 ms it is 10 of 100.
-    assert "every 9 steps" in finding.fix
-
-
-def test_checkpoints_below_a_tenth_are_not_reported() -> None:
-    seldom = measured_cell(10.9, axes=(("every", "16"),))
-    never = measured_cell(10.0, axes=(("every", "0"),))
-
-    assert findings_in(seldom, never) == {}
-
-
-def test_a_rule_lists_all_its_cells_in_one_finding_worst_first() -> None:
-    cells = [
-        measured_cell(ms, axes=(("loaders", str(n)),))
-        for n, ms in ((0, 20.0), (1, 40.0), (2, 10.0))
-    ]
-
-    finding = findings_in(*cells)["loaders"]
-
-    assert cell_keys(finding) == ["loaders=1", "loaders=0"]
-
-
-def test_without_evidence_there_are_no_findings() -> None:
-    assert findings_in(measured_cell(10.0, threads=())) == {}
+def test_these_are_not_reported(topology: Topology, cells: list[CellEvidence]) -> None:
+    assert findings_in(*cells, topology=topology) == {}

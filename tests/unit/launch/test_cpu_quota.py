@@ -311,20 +311,6 @@ def test_the_quota_of_another_program_keeps_the_controller(fake: FakeCgroups) ->
     assert own.name not in fake.enabled()
 
 
-def test_a_host_without_the_controller_says_so(tmp_path: Path) -> None:
-    recorded(tmp_path, {"proc/self/mountinfo": "", "proc/self/cgroup": "0::/\n"}, "sys")
-
-    support = quota_support(root=tmp_path)
-
-    assert support.tool is None
-    assert support.reason.startswith("/proc/self/mountinfo: no cgroup")
-    with (
-        pytest.raises(LaunchError, match=r"cpu_quota: 0\.5.*no cgroup"),
-        limited(0.5, root=tmp_path),
-    ):
-        pass
-
-
 def test_a_refused_quota_leaves_no_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group = recorded(tmp_path, ON_V1, V1_GROUP)
 

@@ -66,16 +66,6 @@ def test_a_change_of_an_included_file_makes_another_environment(
     assert environments.python_of("own", suite) != before
 
 
-def test_includes_are_relative_to_a_link_not_to_its_target(suite: Path) -> None:
-    write(suite, more__own="-r base.txt\n", base="numpy==1.26.4\n")
-    (suite / "environments" / "linked.txt").symlink_to("more/own.txt")
-    before = environments.python_of("linked", suite)
-
-    write(suite, base="numpy==2.4.6\n")
-
-    assert environments.python_of("linked", suite) != before
-
-
 def test_circular_includes_terminate(suite: Path) -> None:
     write(suite, own="-r own.txt\n-r other.txt\n", other="-c own.txt\n")
 
@@ -88,7 +78,7 @@ def test_an_unreadable_include_is_named_when_the_environment_is_made(odd: str, s
     write(suite, own=f"-r {odd}\n")
 
     assert environments.find("own", suite) is None
-    with pytest.raises(InputError, match="which is not a readable file"):
+    with pytest.raises(InputError, match="readable file"):
         environments.make("own", suite, lambda _what: None)
     assert not list(suite.glob("cache/**/*"))
 

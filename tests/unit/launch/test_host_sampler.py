@@ -61,10 +61,6 @@ def test_each_gpu_has_its_utilization_and_memory() -> None:
     )
 
 
-def test_values_that_a_gpu_does_not_report_are_none_not_zero() -> None:
-    assert GpuSampler(a_nvml(None)).sample() == (GpuUse(id="0", busy_share=None, memory_bytes=GIB),)
-
-
 @pytest.mark.parametrize(
     ("nvml", "says"),
     [
@@ -151,12 +147,6 @@ def test_time_that_is_neither_idle_nor_of_the_launch_nor_of_corebound_is_foreign
     assert (found.from_ms, found.to_ms, found.steal_ns) == (0, 500, 50 * MS)
 
 
-def test_foreign_load_is_unknown_after_a_cpu_went_offline() -> None:
-    found = half_a_second(ticks=None)
-
-    assert (found.foreign_ns, found.steal_ns, found.rested_ns) == (None, None, None)
-
-
 def test_the_cpu_and_the_thread_that_lost_most_are_known_beside_the_sums() -> None:
     stolen = CpuTicks(cpus=2, busy=0, interrupts=0, idle=30, steal=9, steal_of_each=(7, 2))
     waits = {7: 12 * MS, 8: 30 * MS, 9: 5 * MS}  # 9 started in between
@@ -218,14 +208,6 @@ def test_the_cgroup_that_throttled_longest_counts() -> None:
     assert (found.throttled_periods, found.throttled_ns) == (1, 30)
 
 
-def test_pressure_that_the_kernel_does_not_report_is_none() -> None:
-    found = half_a_second(pressure_us=(25, None, 0))
-
-    assert (found.cpu_pressure_ns, found.memory_pressure_ns, found.io_pressure_ns) == (
-        25_000, None, 0,
-    )  # fmt: skip
-
-
 def test_a_count_unknown_for_one_worker_is_unknown_in_the_total() -> None:
     one, other = (ThreadTotals(ran_ns=1, waited_ns=2, voluntary=n) for n in (3, None))
 
@@ -233,8 +215,3 @@ def test_a_count_unknown_for_one_worker_is_unknown_in_the_total() -> None:
     assert total_threads([one, other]) == ThreadTotals(ran_ns=2, waited_ns=4)
     assert total_threads([one, None]) is None
     assert total_threads([]) is None
-
-
-def test_suspended_time_counts_since_the_previous_sample() -> None:
-    assert half_a_second(suspended_ns=7 + 300 * MS).suspended_ns == 300 * MS
-    assert half_a_second().suspended_ns == 0

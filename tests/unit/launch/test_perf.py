@@ -58,22 +58,6 @@ def test_counts_become_instructions_per_cycle_and_shares_of_slots() -> None:
     assert found.unavailable == {}
 
 
-def test_without_every_event_of_level_one_there_are_no_shares() -> None:
-    lines = [line for line in HARDWARE.splitlines() if "fe-bound" not in line]
-
-    assert counter_fields(parse("\n".join(lines)))["slots"] == {}
-
-
-def test_an_event_that_was_never_counted_is_absent_not_zero() -> None:
-    fields = counter_fields(
-        parse("<not counted>,,LLC-load-misses,0,0.00,,\n7,,cycles,9,100.00,,\n")
-    )
-
-    assert "llc_misses" not in fields
-    assert fields["unavailable"] == {"LLC-load-misses": "not counted"}
-    assert Counters(source="perf", **fields).instructions_per_cycle is None
-
-
 @pytest.mark.parametrize(
     "text", ["", "\n", "# started on\n", "perf: command not found", ",,,,,", "a,b,c,d,e,f", "1,2"]
 )
@@ -152,14 +136,6 @@ def test_an_event_that_one_core_type_lacks_is_known_only_if_the_other_ran_nearly
     assert parse(lines.format("99.60"))["LLC-load-misses"].value == pytest.approx(600)
     (half,) = parse(lines.format("60.00")).values()
     assert (half.value, half.reason) == (None, "not supported on cpu_atom")
-
-
-def test_an_event_that_no_core_type_counted_is_none() -> None:
-    text = "<not counted>,,cpu_core/cycles/,0,0.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n"
-
-    (count,) = parse(text).values()
-    assert (count.value, count.reason) == (None, "not counted")
-    assert supported_counters(["cycles"], parse(text)).events == ("cycles",)
 
 
 @given(

@@ -27,12 +27,6 @@ def test_folders_are_searched_up_to_the_root_of_the_repository(project: Path) ->
     assert module_folders(bench / "cpu") == (bench, project, project / "src")
 
 
-def test_outside_of_a_project_only_the_folder_itself_is_searched(tmp_path: Path) -> None:
-    (tmp_path / "suite").mkdir()
-
-    assert folders_upward(tmp_path / "suite") == (tmp_path / "suite",)
-
-
 def test_an_environment_is_found_above_the_scenario(project: Path) -> None:
     file = project / "environments" / "mine.txt"
     file.write_text("six==1.17.0\n")

@@ -27,12 +27,6 @@ def faults(
     )
 
 
-def test_a_worker_that_stayed_in_its_slot_has_no_violations() -> None:
-    worker = a_worker(threads=(a_thread(allowed=(0, 1), stays=((0, 0, 5), (1, 5, 9))),))
-
-    assert faults(a_placement(cpus=(0, 1)), worker) == ()
-
-
 def test_a_thread_seen_off_its_slot_is_named() -> None:
     worker = a_worker(threads=(a_thread(tid=7, name="pool", allowed=(0,), stays=((3, 0, 5),)),))
 
@@ -58,21 +52,10 @@ def test_a_framework_that_pins_its_threads_may_use_a_part_of_the_slot_only() -> 
     assert faults(placement, inside) != ()
 
 
-def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
-    placement = replace(a_placement(cpus=(0, 1)), backend="openmp")
-
-    assert faults(placement, a_worker(threads=(a_thread(allowed=(1,), stays=()),))) == ()
-    assert faults(placement, a_worker(threads=(a_thread(allowed=(1, 2), stays=()),))) != ()
-
-
 def test_a_wrong_thread_count_is_a_violation() -> None:
     worker = a_worker(threads_asked=4, threads_used=2)
 
     assert faults(a_placement(), worker) == ("4 threads were requested, but the framework uses 2",)
-
-
-def test_an_unknown_thread_count_is_no_violation() -> None:
-    assert faults(a_placement(), a_worker(threads_asked=4, threads_used=None)) == ()
 
 
 def test_a_changed_variable_is_a_violation() -> None:

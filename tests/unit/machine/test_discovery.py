@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from corebound.errors import HostError
 from corebound.machine.discovery import instructions as instruction_sets
-from corebound.machine.discovery import live_topology, saved_topology, topology
-from corebound.machine.topology import MOST_CPUS, Node, Topology, cpu_list
+from corebound.machine.discovery import saved_topology, topology
+from corebound.machine.topology import MOST_CPUS, Topology, cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.placement import place
 from corebound.scenario.cell import Binding, NamedMode
@@ -98,26 +98,6 @@ def test_directories_that_only_look_like_cpus_are_skipped() -> None:
 def test_a_missing_directory_is_named() -> None:
     with pytest.raises(HostError, match=r"nowhere/at-all: there is no such directory"):
         saved_topology(Path("nowhere/at-all"))
-
-
-def test_an_empty_directory_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HostError) as raised:
-        saved_topology(tmp_path)
-
-    assert str(raised.value).startswith(str(tmp_path))
-
-
-def test_a_file_in_place_of_a_directory_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / "sys/devices/system/cpu/cpu0").mkdir(parents=True)
-    (tmp_path / "sys/devices/system/cpu/cpu0/topology").write_text("0")
-    (tmp_path / "sys/devices/system/cpu/cpu1/topology/core_id").mkdir(parents=True)
-    (tmp_path / "sys/devices/system/cpu/online").write_bytes(b"\xff\xfe")
-
-    assert [cpu.id for cpu in saved_topology(tmp_path).cpus] == [1]
-
-
-def test_this_machine_has_an_allowed_cpu() -> None:
-    assert live_topology().allowed
 
 
 class Disguised(Struct, frozen=True, kw_only=True):
@@ -256,22 +236,11 @@ def read(machine: str) -> Topology:
     return topology(memory_tree(machine_files(machine)), where=machine)
 
 
-def test_every_saved_machine_has_an_expected_topology() -> None:
-    assert tuple(RECORDED) == saved_machines()
-    assert len(RECORDED) == 12
-
-
 @pytest.mark.parametrize("machine", saved_machines())
 def test_the_topology_of_a_saved_machine_equals_hwloc_s(machine: str) -> None:
     ours, theirs = our_answers(read(machine)), RECORDED[machine]
 
     assert agree(ours, theirs), (ours, theirs)
-
-
-def test_files_on_a_disk_read_as_the_same_files_in_memory(tmp_path: Path) -> None:
-    machine = "hwloc_16amd64-8n2c-cpusets"
-
-    assert saved_topology(write_files(machine_files(machine), tmp_path)) == read(machine)
 
 
 def test_a_bare_sys_tree_is_read_without_cgroups(tmp_path: Path) -> None:
@@ -287,27 +256,6 @@ def test_the_hybrid_processor_shows_both_kinds_of_core() -> None:
 
     assert [cpu.id for cpu in host.cpus if cpu.kind == "performance"] == list(range(12))
     assert [cpu.id for cpu in host.cpus if cpu.kind == "efficiency"] == list(range(12, 20))
-
-
-def test_nodes_keep_their_memory_and_distances() -> None:
-    nodes: dict[int, Node] = {
-        node.id: node for node in read("hwloc_fakememinitiators-1np2c+1npp+gi").nodes
-    }
-    far: dict[int, int] = dict(nodes[0].distances)
-
-    assert nodes[0].cpus == (0, 1)
-    assert nodes[0].memory_bytes == 0
-    assert nodes[5].memory_bytes == 97_447_340 << 10
-    assert far[5] == 11
-    assert [node.id for node in nodes.values() if node.allowed] == [5, 6, 7, 8, 9, 10]
-
-
-def test_offline_cpus_are_listed_as_offline() -> None:
-    host = read("hwloc_offline-cpu0-node0")
-
-    assert host.offline == (0, 1, 2, 3, 21, 22, 23)
-    assert host.cpus[0].id == 4
-    assert host.cpus[0].node is None  # the kernel took node 0 away with its memory
 
 
 def read_shape(files: dict[str, str]) -> Topology:
@@ -372,38 +320,14 @@ def test_sibling_lists_define_packages(name: str, packages: list[str]) -> None:
     assert shape(name)["packages"] == packages
 
 
-def test_core_keys_distinguish_dies() -> None:
-    keys = {
-        cpu.core
-        for cpu in read_shape(UNUSUAL_MACHINES["core numbers that repeat in each die"]).cpus
-    }
-
-    assert {(key.die, key.core) for key in keys} == {(die, n) for die in (0, 1) for n in range(4)}
-
-
 def test_a_last_level_cache_without_a_size_is_replaced_by_the_next_level() -> None:
     assert shape("an L3 of no size")["caches"] == ["0-3", "4-7"]
-
-
-def test_a_cache_with_an_empty_map_belongs_to_its_core() -> None:
-    assert shape("a cache whose map is empty")["caches"] == ["0-1", "2-3"]
 
 
 def test_node_numbers_may_have_gaps_and_two_digits() -> None:
     nodes = shape("node numbers with gaps and two digits")["nodes"]
 
     assert nodes == {"0": "0-1", "8": "2-3", "10": "4-5", "252": "6-7"}
-
-
-def test_nodes_may_have_no_cpus_or_no_memory() -> None:
-    nodes = read_shape(UNUSUAL_MACHINES["nodes without CPUs and without memory"]).nodes
-
-    assert [(node.id, cpu_list(node.cpus), node.memory_bytes) for node in nodes] == [
-        (0, "0-3", 1 << 30),
-        (1, "4-7", 0),
-        (2, "", 1 << 30),
-        (3, "", 0),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -466,36 +390,11 @@ def test_hot_plugged_memory_is_the_only_nodes_and_the_reason_is_given() -> None:
     assert not memory(132_000_000, 130_000_000).memory_note  # what the kernel reserves
 
 
-def test_texts_may_end_in_nul() -> None:
-    assert shape("texts that end in NUL")["nodes"] == {"0": "0-3", "1": "4-7"}
-
-
-def test_cpus_without_any_topology_are_cores_of_one_package() -> None:
-    host = read_shape(
-        {f"{CPU}/online": "0-3\n", f"{CPU}/cpu0/uevent": "\n", f"{CPU}/cpu1/uevent": "\n"}
-    )
-
-    assert our_answers(host)["cores"] == ["0", "1"]
-    assert our_answers(host)["packages"] == ["0-1"]
-    assert not host.nodes
-    assert not host.caches
-    assert host.cpus[0].node is None
-
-
 def test_without_sibling_lists_ids_define_cores() -> None:
     files = a_tree(core=lambda cpu: cpu % 2, package=lambda _: 3)
     bare = {path: text for path, text in files.items() if not path.endswith("_siblings")}
 
     assert our_answers(read_shape(bare))["cores"] == ["0,2", "1,3"]
-
-
-def test_new_names_of_lists_take_precedence_over_old_ones() -> None:
-    new = {
-        f"{CPU}/cpu{cpu}/topology/core_cpus_list": f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}\n"
-        for cpu in range(4)
-    }
-
-    assert our_answers(read_shape(a_tree(extra=new)))["cores"] == ["0-1", "2-3"]
 
 
 def test_a_group_without_its_own_file_has_its_parent_s_limits() -> None:
@@ -535,20 +434,6 @@ def test_a_group_outside_our_namespace_has_the_mount_s_limits() -> None:
     assert our_answers(read_shape(files))["pus"] == "1"
 
 
-def test_affinity_and_cpuset_both_limit() -> None:
-    tree = MemoryTree(
-        {
-            **UNUSUAL_MACHINES["a cgroup v2 cpuset"],
-            "proc/self/status": "Mems_allowed_list:\t0-1\n",
-        }
-    )
-
-    host = topology(tree, where="", affinity=frozenset({5, 6}))
-
-    assert [cpu.id for cpu in host.allowed] == [5]
-    assert [node.id for node in host.nodes if node.allowed] == [1]
-
-
 def kinds(extra: dict[str, str]) -> str:
     letters = {"performance": "P", "efficiency": "E", None: "-"}
     return "".join(letters[cpu.kind] for cpu in read_shape(a_tree(cpus=range(6), extra=extra)).cpus)
@@ -568,13 +453,6 @@ def test_the_widest_gap_in_capacity_distinguishes_core_types() -> None:
     assert kinds(each("cpu_capacity", [250, 250, 900, 900, 900, 1024])) == "EEPPPP"
 
 
-def test_cores_that_only_boost_further_are_the_same_type() -> None:
-    boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [4_400_000] * 4)
-    base = each("cpufreq/base_frequency", [2_000_000] * 6)
-
-    assert kinds({**boost, **base}) == "------"
-
-
 def test_the_maximum_frequency_distinguishes_core_types_of_equal_base_frequency() -> None:
     boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [3_900_000] * 4)
     base = each("cpufreq/base_frequency", [1_900_000] * 2 + [1_400_000] * 4)
@@ -586,13 +464,6 @@ def test_the_maximum_frequency_distinguishes_core_types_of_equal_base_frequency(
 def test_a_tree_without_cpus_is_a_host_error_with_a_fix(files: dict[str, str]) -> None:
     with pytest.raises(HostError, match=r"a tree: .*no CPU that is online.\n  Name a directory"):
         read_shape(files)
-
-
-def test_a_mask_has_as_many_groups_as_it_needs() -> None:
-    files = a_tree(cpus=(0, 40), siblings=lambda _: (0, 40))
-
-    assert cpu_mask((0, 40)) == "00000100,00000001"
-    assert our_answers(read_shape(files))["cores"] == ["0,40"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
@@ -119,18 +119,6 @@ def a_root() -> Iterator[Path]:
         yield write_files(MACHINE, Path(folder))
 
 
-def test_settings_are_changed_and_restored_exactly(root: Path) -> None:
-    tuned = tune(wanted(root), root, Kernel())
-
-    assert {one.path: one.after for one in tuned} == WANTED
-    assert all(one.fault is None for one in tuned)
-    assert not wanted(root)
-    restored = restore(root, Kernel())
-    assert all(one.fault is None and one.meanwhile is None for one in restored)
-    assert contents(root) == MACHINE
-    assert not (root / STATE).exists()
-
-
 def test_a_previous_value_is_stored_before_the_setting_changes(root: Path) -> None:
     kernel = Kernel()
 
@@ -154,7 +142,6 @@ EVENTS = st.one_of(
 OTHERS = st.tuples(st.just("other"), st.sampled_from(sorted(MACHINE)))
 
 
-@settings(max_examples=200)
 @given(events=st.lists(EVENTS, max_size=6))
 def test_after_a_kill_at_any_point_the_next_restore_is_complete(
     events: list[tuple[str, int | None]],
@@ -174,7 +161,6 @@ def test_after_a_kill_at_any_point_the_next_restore_is_complete(
         assert not (root / STATE).exists()
 
 
-@settings(max_examples=200)
 @given(events=st.lists(st.one_of(EVENTS, OTHERS), max_size=8))
 def test_the_state_file_always_holds_the_original_values(
     events: list[tuple[str, int | str | None]],
@@ -200,16 +186,6 @@ def test_the_state_file_always_holds_the_original_values(
 
         assert {path: selected((root / path).read_text()) for path in first} == first
         assert not (root / STATE).exists()
-
-
-def test_tuning_again_keeps_the_original_values(root: Path) -> None:
-    tune(wanted(root), root, Kernel())
-    show(root / SWAPPINESS, "30")
-    tune(wanted(root), root, Kernel())
-
-    restore(root, Kernel())
-
-    assert contents(root) == MACHINE
 
 
 def test_a_setting_changed_by_others_is_restored_and_reported(root: Path) -> None:

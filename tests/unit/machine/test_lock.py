@@ -31,7 +31,7 @@ def test_the_lock_does_not_depend_on_tmpdir(monkeypatch: pytest.MonkeyPatch, oth
         monkeypatch.setenv("TMPDIR", other)
 
         assert lock.is_held()
-        with pytest.raises(HostError, match="another run is measuring"):
+        with pytest.raises(HostError, match="is measuring"):
             take()
 
 
@@ -64,15 +64,6 @@ def test_a_waiting_process_names_the_holder_and_continues_when_it_ends() -> None
 
     assert len(told) == 1
     assert f"process {os.getpid()}" in told[0]
-
-
-def test_a_wait_that_times_out_names_the_holder() -> None:
-    with (
-        lock.host_lock(),
-        pytest.raises(HostError, match=f"process {os.getpid()}"),
-        lock.host_lock(wait_s=1e-9),
-    ):
-        pass
 
 
 def test_a_holder_that_does_not_listen_is_unknown(

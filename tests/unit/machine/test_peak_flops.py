@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.machine.peak_flops import peak
-from support.build import a_peak
 from support.machine_trees import machine_files, saved_machines, write_files
 
 INTEL = "vendor_id: GenuineIntel\ncpu family: 6\n"
@@ -149,13 +148,6 @@ def test_the_clock_comes_from_cpufreq_the_model_name_or_cpuinfo(
     assert assumption in found.assumptions
 
 
-def test_without_a_clock_there_is_no_peak(tmp_path: Path) -> None:
-    found = peak(a_root(tmp_path, ZEN4))
-
-    assert (found.fma_units, found.clock_hz) == (1, None)
-    assert found.flop_per_s(cores=2, bits=32) is None
-
-
 def test_a_hypervisor_makes_the_cores_an_assumption(tmp_path: Path) -> None:
     found = peak(a_root(tmp_path, ZEN4.replace("fpu", "fpu hypervisor")))
 
@@ -175,11 +167,3 @@ def test_any_cpuinfo_is_read(text: str, tmp_path_factory: pytest.TempPathFactory
     root = write_files({"proc/cpuinfo": text.encode()}, tmp_path_factory.mktemp("root"))
 
     assert peak(root).flop_per_s(cores=1, bits=32) is None
-
-
-@given(cores=st.integers(1, 512), bits=st.sampled_from([32, 64]))
-def test_a_peak_grows_with_cores_and_with_narrower_types(cores: int, bits: int) -> None:
-    one = a_peak().flop_per_s(cores=1, bits=64)
-
-    assert one == 2 * 8 * 2 * 2e9
-    assert a_peak().flop_per_s(cores=cores, bits=bits) == one * cores * (64 // bits)

@@ -30,10 +30,6 @@ def test_the_default_comes_first_and_the_launcher_second() -> None:
     assert second["binding"] == "launcher"
 
 
-def test_a_framework_without_a_launcher_has_no_such_candidate() -> None:
-    assert all(choice["binding"] != "launcher" for choice in of("numpy"))
-
-
 def test_thread_counts_are_halved_down_to_one() -> None:
     threads = {choice["threads"] for choice in of(cores=8)}
 

@@ -59,24 +59,6 @@ def test_the_frameworks_launcher_starts_the_worker() -> None:
     )
 
 
-def test_each_worker_has_its_own_cpus() -> None:
-    cell = a_cell(binding=Binding(mode="per-worker"), workers=2)
-
-    assert [started(cell, slot).argv[2] for slot in range(2)] == ["0-3", "4-7"]
-
-
-def test_the_worker_may_be_something_else() -> None:
-    cell = a_cell()
-    placement = place(cell, DUAL)
-    assert isinstance(placement, Placement)
-
-    assert command(cell, placement, 0, "python3", ("-c", "pass")).argv == ("python3", "-c", "pass")
-
-
-def test_default_threads_set_nothing() -> None:
-    assert started(a_cell()).env == ()
-
-
 def test_a_number_of_threads_reaches_every_library() -> None:
     assert started(a_cell(threads=Threads(rule=2))).env == (
         ("OMP_NUM_THREADS", "2"),
@@ -96,10 +78,6 @@ def test_specific_thread_settings_override_the_rule() -> None:
         "TF_NUM_INTRAOP_THREADS": "7",
         "TF_NUM_INTEROP_THREADS": "1",
     }
-
-
-def test_a_specific_thread_setting_sets_nothing_else() -> None:
-    assert started(a_cell(threads=Threads(omp=4))).env == (("OMP_NUM_THREADS", "4"),)
 
 
 @pytest.mark.parametrize(("mode", "how"), [("node", "close"), ("scatter", "spread")])

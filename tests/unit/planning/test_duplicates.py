@@ -18,7 +18,6 @@ from corebound.scenario.models import PROFILES, measure_for
 from support.build import a_host, a_scenario
 
 TWO_CORES = a_host(cores_per_node=2)
-SMT = a_host(cores_per_node=2, cpus_per_core=2)
 
 
 def planned(host: Topology = TWO_CORES, **scenario: Any) -> tuple[PlannedCell, ...]:
@@ -55,20 +54,10 @@ def test_a_cell_bound_to_all_allowed_cpus_is_the_same_as_an_unbound_one() -> Non
     }
 
 
-def test_with_smt_one_cpu_a_core_is_not_all_cpus() -> None:
-    bindings = {"matrix": {"binding": ["none", "physical-cores", "logical-cpus"]}}
-
-    assert duplicates(SMT, **bindings) == {"logical-cpus": "none"}
-
-
 def test_only_allowed_cpus_count() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
 
     assert duplicates(host, matrix={"binding": ["none", {"cpus": "0-1"}]}) == {"cpus:0-1": "none"}
-
-
-def test_the_same_cpus_are_the_same_however_they_are_written() -> None:
-    assert of_axis("binding", "one-cpu", {"cpus": "0"}, {"cpus": "1"}) == {"cpus:0": "one-cpu"}
 
 
 def test_thread_counts_are_compared_as_resolved() -> None:
@@ -76,10 +65,6 @@ def test_thread_counts_are_compared_as_resolved() -> None:
         "per-core": "2",
         "host-cores": "2",
     }
-
-
-def test_the_framework_default_is_not_a_number_of_threads() -> None:
-    assert of_axis("threads", "default", 2) == {}
 
 
 def test_memory_policies_differ_even_on_one_node() -> None:
@@ -135,14 +120,6 @@ def test_the_baseline_is_measured_if_it_is_one_of_them_and_the_first_cell_otherw
         "node, 2": "node, per-core",
     }
     assert of_axis("binding", "node", "physical-cores", baseline=None) == {"physical-cores": "node"}
-
-
-def test_cells_that_do_not_fit_the_host_are_no_duplicates() -> None:
-    assert of_axis("binding", "smt-siblings", {"cpus": "7"}, {"cpus": "8"}) == {}
-
-
-def test_each_measures_them_apart() -> None:
-    assert of_axis("binding", "none", "node", measure={"duplicates": "each"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +199,3 @@ def test_no_two_measured_cells_have_the_same_command(
     ]
 
     assert len(set(launches)) == len(launches)
-
-
-def test_cells_with_different_quotas_are_not_the_same() -> None:
-    assert of_axis("cpu_quota", None, 1, 1.5, binding="one-cpu", threads="quota") == {}

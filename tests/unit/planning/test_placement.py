@@ -15,7 +15,7 @@ from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.planning.placement import place, threads_within_quota
 from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
 from support.build import a_cell, a_host
-from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree, machine_files, memory_tree
+from support.machine_trees import MemoryTree, a_tree, machine_files, memory_tree
 
 
 def a_binding(mode: BindingMode, threads: Threads | int | None = None, workers: int = 1) -> Cell:
@@ -91,29 +91,9 @@ def test_two_threads_limit_a_mode_to_two_cpus(mode: BindingMode, expected: str) 
     assert placed(a_binding(mode, 2), DUAL).threads == 2
 
 
-def test_siblings_may_have_neighbouring_numbers() -> None:
-    host = a_host(cores_per_node=4, cpus_per_core=2, adjacent_siblings=True)
-
-    assert cpus(a_binding("physical-cores"), host) == ["0,2,4,6"]
-    assert cpus(a_binding("smt-siblings", 2), host) == ["0-1"]
-    assert cpus(a_binding("physical-cores", 2), host) == ["0,2"]
-
-
 def test_smt_siblings_use_the_fewest_cores() -> None:
     assert cpus(a_binding("smt-siblings", 3), DUAL) == ["0-1,8"]
     assert cpus(a_binding("smt-siblings"), HYBRID) == ["0-11"]  # efficiency cores have none
-
-
-def test_a_host_without_smt_has_no_siblings() -> None:
-    assert unfit(a_binding("smt-siblings"), FLAT).what.startswith(
-        "SMT is not available on this host"
-    )
-
-
-def test_a_core_with_one_allowed_cpu_has_no_siblings() -> None:
-    host = a_host(cores_per_node=2, cpus_per_core=2, allowed=frozenset({0, 1, 3}))
-
-    assert cpus(a_binding("smt-siblings"), host) == ["1,3"]
 
 
 def test_the_node_with_the_most_allowed_cores_comes_first() -> None:
@@ -133,41 +113,11 @@ def test_what_does_not_fit_one_node_continues_on_the_nearest() -> None:
     assert cpus(a_binding("physical-cores", 3), topology(MemoryTree(tree), where="")) == ["0-1,4"]
 
 
-def test_a_node_with_few_cores_but_enough_cpus_is_used() -> None:
-    tree = a_tree(
-        cpus=range(7),
-        siblings=lambda cpu: (cpu,) if cpu < 3 else range(3, 7),
-        core=lambda cpu: min(cpu, 3),
-        nodes={0: range(3), 1: range(3, 7)},
-    )
-
-    assert cpus(a_binding("logical-cpus", 4), topology(MemoryTree(tree), where="")) == ["3-6"]
-
-
-def test_a_node_without_memory_comes_last() -> None:
-    host = topology(MemoryTree(a_tree(nodes={0: (0, 1, 2), 1: (3,)}, memory_kb={0: 0})), where="")
-
-    assert cpus(a_binding("node"), host) == ["3"]
-    assert cpus(a_binding("node", 2), host) == ["0-1"]
-
-
-def test_a_kernel_without_nodes_is_one_node() -> None:
-    host = topology(MemoryTree(UNUSUAL_MACHINES["masks only, no `online` file"]), where="")
-
-    assert cpus(a_binding("node"), host) == ["0-3"]
-
-
 def test_cpus_without_a_node_are_left_out_if_there_are_nodes() -> None:
     host = topology(memory_tree(machine_files("hwloc_offline-cpu0-node0")), where="")
 
     assert cpus(a_binding("node"), host) == ["5,7,9,11,13,15,17,19"]
     assert cpus(a_binding("socket"), host) == ["4,6,8,10,12,14,16,18,20"]  # nine cores beat eight
-
-
-def test_a_host_that_reports_no_cache_cannot_bind_to_one() -> None:
-    host = topology(MemoryTree(a_tree()), where="")
-
-    assert "does not report which CPUs share a cache" in unfit(a_binding("cache"), host).what
 
 
 def test_scatter_alternates_between_sockets_then_nodes_then_caches() -> None:
@@ -195,21 +145,10 @@ def test_workers_share_cpus_unless_split() -> None:
     ]
 
 
-def test_cores_that_do_not_divide_stay_idle() -> None:
-    assert cpus(a_binding("per-worker", workers=3), FLAT) == ["0", "1", "2"]
-
-
 def test_only_the_remainders_of_nodes_are_combined() -> None:
     host = a_host(nodes=2, cores_per_node=3)
 
     assert cpus(a_binding("per-worker", workers=3), host) == ["0-1", "3-4", "2,5"]
-
-
-def test_more_workers_than_cores_do_not_fit() -> None:
-    assert (
-        "`workers: 5` does not fit the 4 physical cores"
-        in unfit(a_binding("per-worker", workers=5), FLAT).what
-    )
 
 
 @pytest.mark.parametrize(
@@ -239,12 +178,6 @@ def test_more_workers_than_cores_do_not_fit() -> None:
 )
 def test_threads_that_do_not_fit_are_reported_with_numbers(cell: Cell, what: str, fix: str) -> None:
     assert unfit(cell, DUAL) == CannotRun(what=what, fix=fix)
-
-
-def test_a_launcher_needs_a_framework_that_has_one() -> None:
-    told = unfit(a_cell(binding=Binding(mode="launcher")), DUAL)
-
-    assert "needs a launcher" in told.what
 
 
 @pytest.mark.parametrize("mode", ["none", "one-cpu", "launcher"])
@@ -283,8 +216,7 @@ def test_avoid_cpu0_leaves_out_its_whole_core() -> None:
     assert cpus(cell_with(a_binding("one-cpu"), avoid_cpu0=True), FLAT) == ["1"]
     single = a_host(cores_per_node=1, cpus_per_core=2)
     assert (
-        "excludes the only available core"
-        in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
+        "only available core" in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
     )
 
 
@@ -294,13 +226,9 @@ def test_a_core_kind_limits_the_cpus() -> None:
         "0,2,4,6,8,10"
     ]
     assert (
-        "matches no available CPU"
+        "no available CPU"
         in unfit(cell_with(a_binding("node"), core_kind="performance"), FLAT).what
     )
-
-
-def test_a_host_without_allowed_cpus_is_reported() -> None:
-    assert "no CPU" in unfit(a_binding("none"), a_host(allowed=frozenset())).what
 
 
 @pytest.mark.parametrize(
@@ -311,12 +239,6 @@ def test_rules_resolve_to_threads(rule: ThreadRule, threads: int | None) -> None
     cell = a_cell(binding=Binding(mode="node"), threads=Threads(rule=rule))
 
     assert placed(cell, DUAL).threads == threads
-
-
-def test_host_cores_counts_cores_that_are_not_allowed_too() -> None:
-    host = a_host(cores_per_node=8, cpus_per_core=2, allowed=frozenset({0}))
-
-    assert placed(a_cell(threads=Threads(rule="host-cores")), host).threads == 8
 
 
 @pytest.mark.parametrize(
@@ -343,13 +265,6 @@ def test_the_nearest_memory_serves_a_node_that_has_none() -> None:
     placement = placed(cell_with(a_binding("node"), memory="bind"), host)
 
     assert placement.slots == (Slot(cpus=(CpuId(0), CpuId(1)), memory_nodes=(host.nodes[5].id,)),)
-
-
-def test_remote_memory_needs_another_node() -> None:
-    assert "on a node other" in unfit(cell_with(a_binding("node"), memory="remote"), FLAT).what
-    assert (
-        "on a node other" in unfit(cell_with(a_binding("logical-cpus"), memory="remote"), DUAL).what
-    )
 
 
 GPU_NODES = topology(
@@ -380,18 +295,6 @@ def test_nodes_without_cpus_are_used_only_if_they_are_named(
 
     taken = cpu_list(placement.slots[0].memory_nodes) if isinstance(placement, Placement) else None
     assert taken == nodes
-
-
-def test_memory_needs_nodes() -> None:
-    host = topology(MemoryTree(a_tree()), where="")
-
-    assert "needs a NUMA node" in unfit(cell_with(a_binding("node"), memory="bind"), host).what
-
-
-def test_an_unbound_cell_may_still_bind_memory() -> None:
-    placement = placed(cell_with(a_binding("none"), memory="interleave"), DUAL)
-
-    assert (placement.bound, placement.backend) == (False, "numactl")
 
 
 @pytest.mark.parametrize(
@@ -434,12 +337,6 @@ def test_an_impossible_backend_is_reported(
         assert "apt-get install" in why.fix
 
 
-def test_nothing_binds_an_unbound_cell_and_no_tool_is_needed() -> None:
-    placement = placed(cell_with(a_binding("none"), moment="after-start"), FLAT, frozenset())
-
-    assert (placement.backend, placement.bound, placement.moment) == ("none", False, "before-start")
-
-
 def with_quota(host: Topology, cpus: float | None) -> Topology:
     return replace(host, cpu_quota=cpus)
 
@@ -471,12 +368,6 @@ def test_threads_of_a_quota(
     assert placement.threads == threads
 
 
-def test_the_cpus_of_a_binding_limit_the_threads_of_a_quota() -> None:
-    cell = a_cell(binding=Binding(mode="one-cpu"), threads=Threads(rule="quota"))
-
-    assert placed(replace(cell, cpu_quota=2), DUAL).threads == 1
-
-
 @pytest.mark.parametrize("rule", ["per-core", "per-cpu", "cores-per-worker"])
 def test_no_rule_about_cpus_exceeds_the_quota_of_the_host(rule: ThreadRule) -> None:
     cell = a_cell(threads=Threads(rule=rule))
@@ -484,10 +375,6 @@ def test_no_rule_about_cpus_exceeds_the_quota_of_the_host(rule: ThreadRule) -> N
     assert placed(cell, with_quota(DUAL, 2.5)).threads == 2
     # A quota of the cell is a container that shows all CPUs, so these rules see them too.
     assert placed(replace(cell, cpu_quota=2.5), DUAL) == placed(cell, DUAL)
-
-
-def test_threads_for_the_whole_host_ignore_its_quota() -> None:
-    assert placed(a_cell(threads=Threads(rule="host-cores")), with_quota(DUAL, 2)).threads == 8
 
 
 @given(st.none() | st.floats(0.01, 1e4), st.integers(1, 1_000), st.integers(1, 64))

@@ -136,15 +136,6 @@ def test_workers_that_share_cpus_and_mixed_kinds_of_core_are_noted(
         assert any("core_kind" in note for note in placement.notes) == (len(kinds) > 1)
 
 
-@given(cells(("physical-cores", "per-worker")), hosts())
-def test_no_core_is_used_twice_unless_siblings_are_requested(cell: Cell, host: Topology) -> None:
-    placement = place(cell, host)
-
-    if isinstance(placement, Placement) and not cell.binding.smt:
-        for slot in placement.slots:
-            assert len(distinct_cores(host, slot.cpus)) == len(slot.cpus)
-
-
 @given(cells(("per-worker",)), hosts())
 def test_split_workers_share_no_core_and_have_as_many_each(cell: Cell, host: Topology) -> None:
     placement = place(cell, host)

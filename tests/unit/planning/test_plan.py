@@ -104,15 +104,6 @@ def test_as_many_threads_as_the_framework_default_alternate_with_it(framework: s
     assert parted(**both, smt=2) == [["default"], ["4"], ["8"]]
 
 
-def test_cells_with_other_variables_alternate() -> None:
-    both: dict[str, Any] = {
-        "matrix": {"wait_policy": ["active", "passive"]},
-        "baseline": {"wait_policy": "active"},
-    }
-
-    assert parted(**both) == [["active", "passive"]]
-
-
 @pytest.mark.parametrize("framework", ["numpy", "pytorch", "tensorflow", "mindspore"])
 @pytest.mark.parametrize("requested", [{"threads": 2}, {"threads": 1, "workers": 2}])
 def test_thread_pools_and_several_workers_alternate(
@@ -121,13 +112,6 @@ def test_thread_pools_and_several_workers_alternate(
     requested = {"environment": framework, "framework": framework, **requested}
 
     assert parted(**sides("a", "b", **requested)) == [["a", "b"]]
-
-
-def test_cells_that_compute_on_gpus_alternate_only_on_request() -> None:
-    torch = {"environment": "pytorch", "framework": "pytorch", "gpus": 1}
-
-    assert parted(**sides("a", "b", **torch)) == [["a"], ["b"]]
-    assert parted(**sides("a", "b", **torch, measure={"alternate": "always"})) == [["a", "b"]]
 
 
 def test_a_cell_that_ran_while_it_was_paused_is_launched_on_its_own() -> None:
@@ -214,12 +198,6 @@ def test_a_quota_that_a_host_can_set_is_planned(host: dict[str, Any]) -> None:
     assert planned[0].unfit is None
 
 
-def test_without_quotas_it_does_not_matter_whether_they_can_be_set() -> None:
-    planned, _ = block(quota=NO_CGROUP, matrix={})
-
-    assert planned[0].unfit is None
-
-
 def test_a_file_of_a_parameter_is_beside_the_scenario() -> None:
     (cell,), _ = block(
         workload="onnx-inference",
@@ -230,13 +208,6 @@ def test_a_file_of_a_parameter_is_beside_the_scenario() -> None:
 
     (request,) = cell.requests
     assert request.parameters == {"model": "/suite/models/mine.onnx", "shapes": "1x3"}
-
-
-def test_xla_gets_its_threads_by_the_variable_that_it_reads() -> None:
-    (cell,), _ = block(workload="resnet50-inference", environment="jax", matrix={"threads": [3]})
-
-    (command,) = cell.commands
-    assert dict(command.env)["NPROC"] == "3"
 
 
 @pytest.mark.parametrize(

@@ -67,23 +67,6 @@ def test_torchserve_is_started_as_its_users_start_it() -> None:
     assert words[:2] == ("/e/bin/torchserve", "--start")
 
 
-def test_fastapi_is_started_by_uvicorn_with_its_workers() -> None:
-    cell = a_server(framework="fastapi", workers=3)
-
-    words = command(cell, placed(cell), 0, PYTHON, target="mine:application").argv
-
-    assert words[:4] == (PYTHON, "-m", "uvicorn", "mine:application")
-    assert words[-2:] == ("--workers", "3")
-
-
-def test_a_bound_server_is_bound_by_its_command() -> None:
-    cell = a_server(binding=Binding(mode="node"))
-
-    words = command(cell, placed(cell), 0, PYTHON).argv
-
-    assert words[:2] == ("taskset", "-c")
-
-
 def test_a_launcher_gives_each_worker_its_own_cores() -> None:
     cell = a_server(binding=Binding(mode="launcher"))
 
@@ -119,14 +102,6 @@ def test_cores_per_worker_divides_the_cores_and_gives_each_at_least_one(
     assert told["COREBOUND_SERVED_THREADS"] == told["OMP_NUM_THREADS"] == str(threads)
 
 
-def test_a_server_with_default_threads_gets_no_thread_setting() -> None:
-    cell = a_server()
-
-    told = dict(command(cell, placed(cell), 0, PYTHON).env)
-
-    assert not {"COREBOUND_SERVED_THREADS", "OMP_NUM_THREADS"} & told.keys()
-
-
 @pytest.mark.parametrize(
     "binding",
     [
@@ -137,12 +112,6 @@ def test_a_server_with_default_threads_gets_no_thread_setting() -> None:
 )
 def test_workers_that_a_server_starts_cannot_be_bound_by_corebound(binding: Binding) -> None:
     assert isinstance(place(a_server(binding=binding), FOUR_CORES), CannotRun)
-
-
-def test_a_launcher_is_for_servers_that_have_one() -> None:
-    cell = a_server(framework="litserve", binding=Binding(mode="launcher"))
-
-    assert isinstance(place(cell, FOUR_CORES), CannotRun)
 
 
 def test_an_iteration_is_a_request_and_warm_up_requests_are_additional() -> None:

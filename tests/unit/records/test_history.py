@@ -93,13 +93,6 @@ def test_environment_changes_are_found(points: tuple[HistoryPoint, ...]) -> None
     )
 
 
-@given(points=SEVERAL)
-def test_measured_values_exclude_missing_ones(points: tuple[HistoryPoint, ...]) -> None:
-    values = tuple(point.value for point in points if point.value is not None)
-
-    assert HistoryPoints.of(points).measured == values
-
-
 @given(several=st.lists(SEVERAL.filter(bool), max_size=4))
 def test_points_survive_a_round_trip(several: list[tuple[HistoryPoint, ...]]) -> None:
     series = tuple(
@@ -108,15 +101,6 @@ def test_points_survive_a_round_trip(several: list[tuple[HistoryPoint, ...]]) ->
     )
 
     assert history_files.decode(history_files.encode(series)) == series
-
-
-def test_series_of_one_file_share_columns() -> None:
-    kept = history_files.encode([a_series([1.0, 2.0]), a_series([3.0, 4.0], cell="other")])
-
-    one, other = history_files.decode(kept)
-
-    assert one.points.moments is other.points.moments
-    assert one.points.environment_keys is other.points.environment_keys
 
 
 def test_columns_of_different_lengths_are_rejected() -> None:

@@ -320,17 +320,6 @@ def test_a_resumed_run_leaves_out_the_same_launch() -> None:
         assert sorted(launch.id for launch in kept) == sorted(launch.id for launch in whole)
 
 
-def test_a_launch_for_which_there_was_no_memory_did_not_alternate() -> None:
-    kept: list[Launch] = []
-    runner = a_runner(kept, two_alike(least=2, most=2))
-    alternated = replace(an_outcome(), pauses=Pauses(duration_ns=1_000, cpu_ns=0))
-    runner._launch_all = lambda _jobs: (alternated, an_outcome())
-
-    runner.run()
-
-    assert {launch.alternated for launch in kept} == {()}
-
-
 def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
     kept: list[Launch] = []
     groups: list[int] = []
@@ -384,13 +373,6 @@ def test_a_launch_that_keeps_more_threads_busy_than_its_baseline_no_longer_alter
     assert others == {
         (0, "a"): 2, (0, "b"): 2, (0, "c"): 0, (1, "a"): 1, (1, "b"): 1, (1, "c"): 0,
     }  # fmt: skip
-
-
-def test_a_baseline_that_alternated_only_with_such_a_launch_is_launched_again_too() -> None:
-    kept = busy_by_side(a=2, b=1)
-
-    assert [launch.status for launch in kept] == ["invalid"] * 2 + ["ok"] * 4
-    assert [launch.alternated for launch in kept[2:]] == [()] * 4
 
 
 def test_a_resumed_run_does_not_let_such_a_launch_alternate_again() -> None:

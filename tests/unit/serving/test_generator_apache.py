@@ -50,12 +50,6 @@ def test_ab_is_started_as_the_study_started_it() -> None:
     )
 
 
-def test_no_more_are_asked_for_at_once_than_in_all() -> None:
-    words = argv(the_order(), requests=3)
-
-    assert words[words.index("-c") + 1] == "3"
-
-
 @pytest.mark.parametrize(
     ("method", "body_file", "words"),
     [
@@ -100,21 +94,6 @@ def test_no_time_is_further_from_what_ab_wrote_than_ab_rounds() -> None:
     longest_ms = max(float(line.split("\t")[4]) for line in TIMES.splitlines()[1:])
     assert found is not None
     assert abs(found.max_ns / 1e6 - longest_ms) <= 0.5 + 0.001 * longest_ms
-
-
-def test_its_duration_and_connections_are_read() -> None:
-    answered = read()
-
-    said = next(line for line in OUTPUT.splitlines() if line.startswith("Time taken"))
-    assert answered.duration_ns == round(float(said.split()[4]) * 1e9)
-    assert (answered.connections, answered.opened) == (4, 4)
-    assert (answered.began_ns, answered.cpu_ns, answered.wall_ns) == (7, 8, 9)
-
-
-def test_ab_has_neither_windows_nor_lateness() -> None:
-    answered = read()
-
-    assert (answered.windows, answered.lateness, answered.mlperf) == ((), None, None)
 
 
 def test_failed_requests_are_counted_by_the_way_they_failed() -> None:

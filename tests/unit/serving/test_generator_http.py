@@ -88,14 +88,6 @@ def test_arbitrary_data_is_read_or_refused(beginning: bytes, data: bytes) -> Non
     assert not response.complete or response.status >= 101
 
 
-def test_the_status_is_read() -> None:
-    response = Response()
-
-    response.feed(REFUSED)
-
-    assert response.status == 503
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -115,16 +107,6 @@ def test_the_status_is_read() -> None:
 def test_invalid_responses_are_refused(answer: bytes) -> None:
     with pytest.raises(MalformedError):
         Response().feed(answer)
-
-
-@given(st.lists(st.binary(max_size=40), max_size=6))
-def test_arbitrary_data_raises_nothing_but_malformed(pieces: list[bytes]) -> None:
-    response = Response()
-    try:
-        for piece in pieces:
-            response.feed(b"HTTP/1.1 200 OK\r\n" + piece if piece is pieces[0] else piece)
-    except MalformedError:
-        assert not response.keeps or response.complete
 
 
 def test_a_request_has_host_and_content_length() -> None:

@@ -64,15 +64,6 @@ def test_there_are_some_200_windows_at_most_and_none_is_below_100_ms(duration_ns
     assert duration_ns // length_ns + 1 <= MOST_WINDOWS
 
 
-def test_errors_are_no_latencies() -> None:
-    answered = reduced([(0, 10, None), (0, 900, "reset"), (0, 900, "status 503")])
-
-    found = latency.percentiles(answered.latencies)
-    assert found is not None
-    assert (found.count, round(found.max_ns / MS)) == (1, 10)
-    assert answered.errors == {"reset": 1, "status 503": 1}
-
-
 def test_the_duration_runs_to_the_last_answer_of_any_kind() -> None:
     answered = reduced([(0, 10, None), (50, 900, "timeout")])
 
@@ -179,13 +170,6 @@ def test_tokens_and_their_times_are_those_of_successful_requests() -> None:
     assert per_token.max_ns == pytest.approx(40 * MS, rel=1e-3)
 
 
-def test_an_answer_of_one_token_has_no_time_per_token() -> None:
-    result = streamed((100, 100, 1, None))
-
-    assert latency.percentiles(result.per_token) is None
-    assert result.tokens == 1
-
-
 def test_good_answers_are_within_both_bounds() -> None:
     requests = [
         (100, 200, 11, None),
@@ -198,10 +182,6 @@ def test_good_answers_are_within_both_bounds() -> None:
     assert streamed(*requests).good == 3
     assert streamed(*requests, first_token_bound_ms=200.0).good == 2
     assert streamed(*requests, **both).good == 1
-
-
-def test_traffic_without_tokens_has_none() -> None:
-    assert reduced([(0, 10, None)]).streamed is None
 
 
 def test_the_tokens_of_requests_that_were_not_sent_are_removed() -> None:

@@ -47,16 +47,6 @@ def test_tokens_have_the_times_of_the_pieces_they_arrived_in() -> None:
     assert stream.times.per_token_ns == 10
 
 
-def test_an_event_that_only_ends_the_answer_is_not_a_token() -> None:
-    assert read([LAST, DONE]).error == "no tokens"
-
-
-def test_a_last_event_with_text_is_a_token() -> None:
-    last = LAST.replace(b'""', b'"z"')
-
-    assert read([token(), last, DONE]).times == TokenTimes(first_ns=100, last_ns=110, tokens=2)
-
-
 def test_a_token_that_is_part_of_a_character_has_no_text() -> None:
     assert read([token(""), token("é"), DONE]).times == TokenTimes(
         first_ns=100, last_ns=110, tokens=2
@@ -69,13 +59,6 @@ def test_a_server_that_groups_tokens_reports_their_number() -> None:
     # 10 ns from the first of 7 tokens to the last.
     assert stream.times == TokenTimes(first_ns=100, last_ns=110, tokens=7)
     assert stream.times.per_token_ns == pytest.approx(10 / 6)
-
-
-def test_a_single_token_has_no_time_per_token() -> None:
-    times = read([token(), DONE]).times
-
-    assert times is not None
-    assert times.per_token_ns is None
 
 
 ANSWER = b": comment\r\n\r\n" + token("é\n") + token().replace(b"\n", b"\r\n") + LAST + USAGE + DONE

@@ -32,12 +32,6 @@ def test_java_of_java_home_comes_before_that_of_path(tmp_path: Path) -> None:
     assert find_java({"PATH": variables["PATH"]}) == str(of_path)
 
 
-def test_a_java_home_without_java_gives_none_despite_path(tmp_path: Path) -> None:
-    of_path = a_program(tmp_path / "path" / "java")
-
-    assert find_java({"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "none")}) is None
-
-
 def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What TorchServe finds in its configuration."""
     monkeypatch.setenv("JAVA_HOME", str(a_program(tmp_path / "java" / "bin" / "java").parents[1]))

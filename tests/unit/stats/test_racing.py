@@ -44,15 +44,6 @@ def test_a_race_goes_on_until_all_that_remain_have_a_launch_in_its_block() -> No
     assert race.remaining == ("a", "b")
 
 
-def test_a_configuration_that_is_far_slower_leaves_after_two_blocks() -> None:
-    race = replay(a_field({"a": 1.0, "b": 1.01, "c": 3.0, "d": 1.02}), RaceRule())
-
-    first = race.dropped[0]
-    assert (first.key, first.block) == ("c", 1)
-    assert first.ratio is not None
-    assert 1 < first.ratio[1] < first.ratio[0] == pytest.approx(3, rel=0.1)
-
-
 def test_one_that_is_slower_by_more_than_the_margin_need_not_be_certainly_slower() -> None:
     race = replay(a_field({"a": 1.0, "b": 1.03, "c": 1.03}, seed=3), RaceRule())
 
@@ -156,14 +147,6 @@ def test_of_ties_the_one_with_less_cpu_time_is_recommended() -> None:
     assert recommended(*a_tie(a={"cpu_logs": cpu}, b={"cpu_logs": less})) == "b"
 
 
-def test_of_ties_with_equal_cpu_time_the_one_on_fewer_cpus_is_recommended() -> None:
-    assert recommended(*a_tie(a={"cpus": 4}, b={"cpus": 2})) == "b"
-
-
-def test_of_ties_that_cost_the_same_the_default_is_recommended() -> None:
-    assert recommended(*a_tie(b={"is_default": True})) == "b"
-
-
 def test_the_default_is_launched_again_even_if_it_was_dropped() -> None:
     entrants = a_field({"default": 3.0, "a": 1.0, "b": 1.1, "c": 2.0})
     race = replay(entrants, RaceRule())
@@ -187,7 +170,7 @@ def test_the_errors_of_all_looks_and_comparisons_add_up_to_the_rules(
     assert spent == pytest.approx(error)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), order=st.permutations([1.0, 1.01, 1.1, 1.5, 4.0]))
 def test_everyone_remains_or_was_dropped_once(seed: int, order: list[float]) -> None:
     entrants = a_field({str(index): cost for index, cost in enumerate(order)}, seed=seed)
@@ -199,7 +182,7 @@ def test_everyone_remains_or_was_dropped_once(seed: int, order: list[float]) -> 
     assert all(one.block < race.blocks for one in race.dropped)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     candidates=st.sampled_from([2, 12, 16, 40]),
     odd=st.dictionaries(st.integers(0, 39), st.floats(-12, 12), max_size=3),
@@ -227,7 +210,7 @@ def test_any_ratio_of_launches_has_an_ending(
     assert all(low <= middle for one in race.dropped for middle, low in [one.ratio or (1, 1)])
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000))
 @example(seed=17)
 def test_the_leader_of_a_race_that_is_decided_is_one_of_the_ties(seed: int) -> None:
@@ -245,9 +228,9 @@ def test_a_wrong_recommendation_is_rare() -> None:
     costs = {"best": 1.0, **{str(index): 1.03 for index in range(5)}}
 
     wrong = 0
-    for seed in range(60):
+    for seed in range(24):
         entrants = a_field(costs, blocks=60, seed=seed)
         race = replay(entrants, RaceRule(max_blocks=60))
         wrong += race.leader != "best"
 
-    assert wrong <= 3  # 5 %; `python -m benchmarks.simulation tune` has the rates by noise
+    assert wrong <= 2  # `python -m benchmarks.simulation tune` has the rates by noise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from corebound.records.launch_record import Status
 from corebound.scenario.models import Launches
 from corebound.stats.comparison import compare
@@ -15,134 +17,102 @@ from support.build import a_cell, a_launch, a_worker
 
 RULE = Launches(min=4, max=8, until_relative_ci=0.02)
 QUIET = (1.0, 1.001, 0.999, 1.0, 1.001, 0.999, 1.0, 1.0)
+SLOWER = (2.9, 3.0, 3.1, 3.2)
 NOISY = (1.0, 1.3, 0.8, 1.1, 0.7, 1.2, 0.9, 1.05)
 
 
-def a_summary(
-    name: str, levels: tuple[float, ...] = (), *, others: tuple[Status, ...] = ()
-) -> CellSummary:
-    """A cell with `ok` launches at these levels, then launches of other statuses."""
+def a_summary(name: str, *launches: float | Status) -> CellSummary:
+    """A cell with an `ok` launch at each level, or one of another status."""
     cell = a_cell(axes=(("binding", name),))
-    launches = [
-        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(round(1e9 * level),)),))
-        for block, level in enumerate(levels)
-    ]
-    launches += [
-        a_launch(cell=cell, block=block, status=status, workers=())
-        for block, status in enumerate(others, start=len(levels))
-    ]
-    return summarise(cell, launches, "auto")
+    return summarise(
+        cell,
+        [
+            a_launch(cell=cell, block=block, status=launch, workers=())
+            if isinstance(launch, str)
+            else a_launch(
+                cell=cell, block=block, workers=(a_worker(wall_ns=(round(1e9 * launch),)),)
+            )
+            for block, launch in enumerate(launches)
+        ],
+        "auto",
+    )
 
 
-def unfinished_cells(*summaries: CellSummary, baseline: str | None = "base") -> set[str]:
-    """Names of the cells that want another launch, all compared with the baseline."""
-    baselines = {s.cell.key: f"binding={baseline}" for s in summaries} if baseline else {}
-    return {
-        key.removeprefix("binding=") for key in unfinished(summaries, baselines, RULE, margin=0.02)
-    }
+@pytest.mark.parametrize(
+    ("cells", "continue_"),
+    [
+        pytest.param({"base": (), "one": ()}, {"base", "one"}, id="none-was-launched"),
+        pytest.param(
+            {"base": QUIET[:3], "one": QUIET[:3]}, {"base", "one"}, id="below-the-minimum"
+        ),
+        pytest.param({"base": QUIET[:4], "one": QUIET[:4]}, set(), id="narrow-intervals"),
+        pytest.param({"base": QUIET[:4], "one": SLOWER}, set(), id="one-is-clearly-slower"),
+        # 10 % slower with a spread of 2 %: Student's 99.9 % factor for 4 launches is 12.9.
+        pytest.param(
+            {"base": QUIET[:4], "one": (1.08, 1.1, 1.12, 1.1)},
+            {"base", "one"},
+            id="one-may-be-within-the-margin",
+        ),
+        pytest.param(
+            {"base": QUIET[:4], "one": NOISY[:4], "two": QUIET[:4]},
+            {"base", "one"},
+            id="a-noisy-cell-continues-with-its-baseline-only",
+        ),
+        pytest.param({"base": NOISY[:4], "one": NOISY[:4]}, set(), id="noise-cancels-in-the-ratio"),
+        pytest.param({"base": QUIET, "one": NOISY}, set(), id="the-maximum-of-launches"),
+        pytest.param(
+            {"base": QUIET[:4], "one": (*NOISY[:4], *["failed"] * 4)},
+            set(),
+            id="failed-launches-count-towards-the-maximum",
+        ),
+        pytest.param(
+            {"base": QUIET[:2], "one": ("failed",)}, {"base", "one"}, id="one-failed-once"
+        ),
+        pytest.param(
+            {"base": QUIET[:2], "one": ("failed", "timed-out")}, {"base"}, id="one-failed-twice"
+        ),
+        pytest.param(
+            {"base": QUIET[:2], "one": ("invalid", "invalid")}, {"base"}, id="one-is-never-valid"
+        ),
+        pytest.param({"base": QUIET[:1], "one": ("skipped",)}, {"base"}, id="one-was-skipped"),
+        pytest.param(
+            {"base": QUIET[:3], "one": (QUIET[0], "failed", "failed")},
+            {"base", "one"},
+            id="one-also-fails",
+        ),
+        # Without a result to compare with, a cell is judged by its own interval.
+        pytest.param(
+            {"base": ("failed", "failed"), "one": QUIET[:4], "two": NOISY[:4]},
+            {"two"},
+            id="a-baseline-that-fails",
+        ),
+        pytest.param({"one": QUIET[:4]}, set(), id="a-single-quiet-cell"),
+        pytest.param({"one": NOISY[:4]}, {"one"}, id="a-single-noisy-cell"),
+        pytest.param({"base": NOISY[:4]}, {"base"}, id="a-baseline-alone"),
+        pytest.param(
+            {"base": NOISY[:4], "one": ("failed", "failed")}, {"base"}, id="all-others-fail"
+        ),
+    ],
+)
+def test_these_cells_get_another_launch(
+    cells: dict[str, tuple[float | Status, ...]], continue_: set[str]
+) -> None:
+    summaries = [a_summary(name, *launches) for name, launches in cells.items()]
+    baselines = {summary.cell.key: "binding=base" for summary in summaries if "base" in cells}
 
+    keys = unfinished(summaries, baselines, RULE, margin=0.02)
 
-def test_every_cell_is_launched_at_first() -> None:
-    assert unfinished_cells(a_summary("base"), a_summary("one")) == {"base", "one"}
-
-
-def test_no_cell_stops_below_the_minimum_of_launches() -> None:
-    assert unfinished_cells(a_summary("base", QUIET[:3]), a_summary("one", QUIET[:3])) == {
-        "base",
-        "one",
-    }
-
-
-def test_a_narrow_interval_ends_a_cell() -> None:
-    assert unfinished_cells(a_summary("base", QUIET[:4]), a_summary("one", QUIET[:4])) == set()
-
-
-def test_a_clearly_slower_cell_gets_no_more_launches() -> None:
-    three_times_slower = a_summary("one", (2.9, 3.0, 3.1, 3.2))
-
-    assert unfinished_cells(a_summary("base", QUIET[:4]), three_times_slower) == set()
-
-
-def test_a_cell_that_may_be_within_the_margin_continues() -> None:
-    # 10 % slower with a spread of 2 %: Student's 99.9 % factor for 4 launches is 12.9.
-    perhaps_slower = a_summary("one", (1.08, 1.1, 1.12, 1.1))
-
-    assert unfinished_cells(a_summary("base", QUIET[:4]), perhaps_slower) == {"base", "one"}
-
-
-def test_a_noisy_cell_continues_with_its_baseline_only() -> None:
-    cells = (a_summary("base", QUIET[:4]), a_summary("one", NOISY[:4]), a_summary("two", QUIET[:4]))
-
-    assert unfinished_cells(*cells) == {"base", "one"}
-
-
-def test_noise_that_cancels_in_the_ratio_ends_a_cell() -> None:
-    assert unfinished_cells(a_summary("base", NOISY[:4]), a_summary("one", NOISY[:4])) == set()
-
-
-def test_no_cell_exceeds_the_maximum_of_launches() -> None:
-    assert unfinished_cells(a_summary("base", QUIET), a_summary("one", NOISY)) == set()
-
-
-def test_failed_launches_count_towards_the_maximum() -> None:
-    flaky = a_summary("one", NOISY[:4], others=("failed",) * 4)
-
-    assert unfinished_cells(a_summary("base", QUIET[:4]), flaky) == set()
-
-
-def test_a_cell_that_fails_twice_is_given_up() -> None:
-    base = a_summary("base", QUIET[:2])
-
-    assert unfinished_cells(base, a_summary("one", others=("failed",))) == {"base", "one"}
-    assert unfinished_cells(base, a_summary("one", others=("failed", "timed-out"))) == {"base"}
-    assert unfinished_cells(base, a_summary("one", others=("invalid", "invalid"))) == {"base"}
-
-
-def test_a_skipped_cell_is_not_tried_again() -> None:
-    assert unfinished_cells(
-        a_summary("base", QUIET[:1]), a_summary("one", others=("skipped",))
-    ) == {"base"}
-
-
-def test_one_good_launch_keeps_a_cell_that_also_fails() -> None:
-    assert unfinished_cells(
-        a_summary("base", QUIET[:3]), a_summary("one", QUIET[:1], others=("failed", "failed"))
-    ) == {"base", "one"}
-
-
-def test_without_a_baseline_result_a_cell_is_judged_by_its_own_interval() -> None:
-    base = a_summary("base", others=("failed", "failed"))
-
-    assert unfinished_cells(base, a_summary("one", QUIET[:4]), a_summary("two", NOISY[:4])) == {
-        "two"
-    }
-
-
-def test_a_single_cell_is_judged_by_its_own_interval() -> None:
-    assert unfinished_cells(a_summary("one", QUIET[:4]), baseline=None) == set()
-    assert unfinished_cells(a_summary("one", NOISY[:4]), baseline=None) == {"one"}
-    assert unfinished_cells(a_summary("base", NOISY[:4])) == {"base"}
-
-
-def test_a_baseline_whose_cells_all_fail_is_judged_by_its_own_interval() -> None:
-    failed = a_summary("one", others=("failed", "failed"))
-
-    assert unfinished_cells(a_summary("base", NOISY[:4]), failed) == {"base"}
+    assert {key.removeprefix("binding=") for key in keys} == continue_
 
 
 def needs_more(cell: CellSummary, baseline: CellSummary) -> bool:
     return needs_more_launches(cell, compare(cell, baseline, margin=0.02), RULE, margin=0.02)
 
 
-def test_an_inconclusive_or_imprecise_result_needs_more_launches() -> None:
-    base = a_summary("base", QUIET)
-
-    assert needs_more(a_summary("one", NOISY), base)
-    assert not needs_more(a_summary("one", QUIET), base)
-
-
-def test_a_difference_beyond_the_margin_needs_no_more_launches() -> None:
-    assert not needs_more(a_summary("one", (2.9, 3.0, 3.1, 3.2)), a_summary("base", QUIET[:4]))
+def test_only_an_inconclusive_or_imprecise_result_needs_more_launches() -> None:
+    assert needs_more(a_summary("one", *NOISY), a_summary("base", *QUIET))
+    assert not needs_more(a_summary("one", *QUIET), a_summary("base", *QUIET))
+    assert not needs_more(a_summary("one", *SLOWER), a_summary("base", *QUIET[:4]))
 
 
 def a_cell_summary(name: str, median_ns: int | None) -> CellSummary:
@@ -152,35 +122,27 @@ def a_cell_summary(name: str, median_ns: int | None) -> CellSummary:
     return summarise(cell, [a_launch(cell=cell, status=status, workers=(worker,))], "auto")
 
 
-def chosen(**medians_ns: int | None) -> tuple[tuple[str, ...], ...]:
-    """What is chosen where every cell is compared with the one named `base`."""
+@pytest.mark.parametrize(
+    ("medians_ns", "names"),
+    [
+        pytest.param({"slow": 120, "base": 100, "fast": 80}, ("base", "fast"), id="the-fastest"),
+        pytest.param(
+            {"base": 100, "fast": 80, "trap": 210}, ("base", "fast", "trap"), id="twice-as-slow"
+        ),
+        pytest.param({"base": 100, "trap": 300}, ("base", "trap"), id="each-cell-once"),
+        pytest.param({"base": None, "fast": 80, "trap": 900}, ("fast",), id="the-baseline-failed"),
+        pytest.param({"base": None, "other": None}, (), id="unmeasured-cells"),
+    ],
+)
+def test_a_baseline_its_fastest_alternative_and_a_trap_are_chosen(
+    medians_ns: dict[str, int | None], names: tuple[str, ...]
+) -> None:
     summaries = [a_cell_summary(name, median_ns) for name, median_ns in medians_ns.items()]
-    keys = [summary.cell.key for summary in summaries]
-    return most_informative_cells(
-        summaries, {key: "binding=base" for key in keys if key != "binding=base"}
-    )
+    baselines = {f"binding={name}": "binding=base" for name in medians_ns if name != "base"}
 
+    chosen = most_informative_cells(summaries, baselines)
 
-def test_a_baseline_and_its_fastest_alternative_are_chosen() -> None:
-    assert chosen(slow=120, base=100, fast=80) == (("binding=base", "binding=fast"),)
-
-
-def test_an_alternative_twice_as_slow_is_chosen() -> None:
-    assert chosen(base=100, fast=80, trap=210) == (
-        ("binding=base", "binding=fast", "binding=trap"),
-    )
-
-
-def test_a_cell_is_chosen_once() -> None:
-    assert chosen(base=100, trap=300) == (("binding=base", "binding=trap"),)
-
-
-def test_the_alternatives_of_a_failed_baseline_are_chosen() -> None:
-    assert chosen(base=None, fast=80, trap=900) == (("binding=fast",),)
-
-
-def test_unmeasured_cells_are_not_chosen() -> None:
-    assert chosen(base=None, other=None) == ()
+    assert chosen == (tuple(f"binding={name}" for name in names),) * bool(names)
 
 
 def test_each_baseline_has_its_own_choice() -> None:

@@ -59,15 +59,5 @@ def test_a_comparison_of_commits_uses_the_calibration_of_the_plain_scenario(
     assert said.startswith("a-scenario: Noise floor ±2.1 % with 6 launches of each")
 
 
-def test_a_note_says_that_the_calibration_used_another_margin(records: Path) -> None:
-    (said,) = noise_notes(records, a_comparing_run(), PLAIN, launches=6, own_margin=False)
-
-    assert said.endswith("This uses the scenario's own margin.")
-
-
-def test_a_calibration_with_other_packages_does_not_apply(records: Path) -> None:
-    assert noise_notes(records, a_comparing_run(packages=("numpy==2.1",)), PLAIN, launches=6) == ()
-
-
 def test_without_launches_there_is_no_note(records: Path) -> None:
     assert noise_notes(records, a_comparing_run(), PLAIN, launches=0) == ()

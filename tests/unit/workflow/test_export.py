@@ -34,18 +34,12 @@ def test_all_runs_are_a_table_of_all_launches(records: Path, runs_read: list[str
     assert len((records / "out.csv").read_text().splitlines()) == 1 + 4 * 3 * 2
 
 
-def test_the_first_line_of_a_file_identifies_its_run(records: Path) -> None:
-    files = list(jsonl.files(records))
-
-    assert [jsonl.read_run(file) for file in files] == [jsonl.read(file).run for file in files]
-
-
 @pytest.mark.parametrize("text", ["", "{}", "{}\n", '{"kind": "run"'])
 def test_a_file_that_does_not_begin_with_a_run_is_an_input_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "broken.jsonl"
     file.write_text(text)
 
-    with pytest.raises(InputError, match="not a file of records"):
+    with pytest.raises(InputError, match="not a file"):
         jsonl.read_run(file)
 
 
@@ -80,5 +74,5 @@ def test_without_a_selection_our_own_points_and_imported_ones_are_exported(recor
 
 
 def test_a_name_that_no_series_has_is_an_input_error(records: Path) -> None:
-    with pytest.raises(InputError, match="no series has this name"):
+    with pytest.raises(InputError, match="no series"):
         exported_histories(records, "flowers")

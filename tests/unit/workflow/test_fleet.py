@@ -152,41 +152,6 @@ def test_whatever_is_changed_in_a_report_its_signature_shows_it(field: str, text
     assert changed == report or not changed.is_signed(key)
 
 
-def test_a_copy_of_another_plan_is_said_to_have_nothing_of_this_one(tmp_path: Path) -> None:
-    folder = a_plan_folder(tmp_path)
-    other = a_plan_folder(tmp_path / "other", a_plan(round_name="2"))
-    copy_shard(other, other.plan.shards[0], tmp_path / "copies")
-    said: list[str] = []
-
-    collect(folder, tmp_path, tmp_path / "copies", said=said)
-
-    assert said == [f"{tmp_path / 'copies'}: no copy of a shard of the plan {folder.plan.id}"]
-
-
-def test_the_ids_of_all_hosts_are_kept(tmp_path: Path) -> None:
-    folder = a_plan_folder(tmp_path)
-    for shard in folder.plan.shards:
-        copy_shard(folder, shard, tmp_path / "copies")
-
-    collect(folder, tmp_path, tmp_path / "copies")
-
-    assert folder.host_ids() == {
-        shard.host: shard_run(folder.plan, shard).host.id for shard in folder.plan.shards
-    }
-
-
-def test_many_hosts_of_one_status_are_one_row(tmp_path: Path) -> None:
-    a_plan_folder(tmp_path, a_plan(hosts=[f"n{number:03}" for number in range(200)]))
-    document = {**a_plan().document, "hosts": ["n000"]}
-    (tmp_path / "fleet.yaml").write_text(json.dumps(document))
-
-    shown = corebound(tmp_path, "fleet", "status", "fleet.yaml", "--folder", ".")
-
-    assert "200 planned" in shown.out
-    assert "n000, n001 … n199 (200 hosts)" in shown.out
-    assert len(shown.out.splitlines()) == 3
-
-
 class Unreachable(FakeEngine):
     """An engine whose program is missing."""
 

@@ -93,7 +93,7 @@ def test_hosts_of_another_scenario_are_no_hosts_to_compare(records: Path, tmp_pa
     code, _, err = corebound(records, "compare", "--by", "host", "--records", ".", str(other))
 
     assert code == 2
-    assert "no host has results" in err
+    assert "no host" in err
 
 
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c")])
@@ -101,4 +101,4 @@ def test_without_by_compare_takes_two_names(tmp_path: Path, names: tuple[str, ..
     code, _, err = corebound(tmp_path, "compare", *names)
 
     assert code == 2
-    assert "two runs or two commits" in err
+    assert "two runs" in err

@@ -85,12 +85,6 @@ def test_an_installation_without_an_address_leaves_it_to_be_filled_in(
     assert install_command() == f"python -m pip install {init.NO_ADDRESS}"
 
 
-def test_the_project_is_named_by_its_pyproject(checkout: Path) -> None:
-    (checkout / "pyproject.toml").write_text('[project]\nname = "shop"\n')
-
-    assert inspect_repository(checkout).project == "shop"
-
-
 @pytest.mark.parametrize("text", ["", "[project\n", "project = 1\n", "[project]\nname = 2\n"])
 def test_a_pyproject_without_a_name_leaves_the_name_of_the_folder(
     checkout: Path, text: str
@@ -98,16 +92,6 @@ def test_a_pyproject_without_a_name_leaves_the_name_of_the_folder(
     (checkout / "pyproject.toml").write_text(text)
 
     assert inspect_repository(checkout).project == "corebound"
-
-
-def test_the_ci_service_is_that_of_the_files_and_the_remotes(checkout: Path) -> None:
-    assert inspect_repository(checkout).services == ()
-
-    repositories.git(checkout, "remote", "add", "origin", "https://gitlab.com/team/shop.git")
-    assert inspect_repository(checkout).services == ("gitlab",)
-
-    (checkout / ".github").mkdir()
-    assert inspect_repository(checkout).services == ("github", "gitlab")
 
 
 def test_without_options_only_the_used_service_has_files_and_a_dry_run_writes_none(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from corebound.workflow import nightly_steps
 from corebound.workflow.nightly_steps import (
     JOURNAL,
     Step,
@@ -27,23 +25,6 @@ def test_a_failed_step_ends_the_run_with_the_end_of_its_log(tmp_path: Path) -> N
     assert outcome.failure is not None
     assert (outcome.failure.step, outcome.failure.tail[-1]) == ("two", "why")
     assert outcome.exit_code == 3
-
-
-def test_the_run_continues_after_an_accepted_exit_code(tmp_path: Path) -> None:
-    outcome, said = carry_on(
-        tmp_path, a_step("one", 4, accepted_codes=frozenset({0, 4})), a_step("two")
-    )
-
-    assert said == ["one …", "two …"]
-    assert (outcome.failure, outcome.exit_code) == (None, 4)
-
-
-def test_a_missing_program_is_a_failed_step(tmp_path: Path) -> None:
-    outcome, _ = carry_on(tmp_path, Step(name="one", command=("/no/such/program",)))
-
-    assert outcome.failure is not None
-    assert "No such file" in outcome.failure.tail[-1]
-    assert outcome.exit_code == 4
 
 
 def test_a_resumed_run_skips_completed_steps_that_run_once(tmp_path: Path) -> None:
@@ -131,12 +112,3 @@ def test_a_finished_old_or_different_run_is_not_resumed(
 
     assert unfinished_journal(tmp_path, asked, NOW + later) is None
     assert begin_journal(tmp_path, ("asked",), NOW).folder != journal.folder
-
-
-def test_the_log_of_a_step_begins_with_its_command(tmp_path: Path) -> None:
-    step = a_step("one")
-
-    nightly_steps.run_step(step, tmp_path, lock=os.open(os.devnull, os.O_RDONLY))
-
-    assert step.log(tmp_path).read_text().splitlines()[0].startswith(f"$ {sys.executable} -S -c")
-    assert step.out(tmp_path).read_text() == "out\n"

@@ -108,13 +108,6 @@ def test_several_regressions_of_a_commit_are_one_entry() -> None:
     ]
 
 
-def test_a_regression_of_a_secondary_benchmark_is_not_in_the_summary() -> None:
-    alarm = {**ALARM, "importance": "secondary"}
-    told = a_summary(NightlyResult(codes={"regressions": 0}, failure=None), alarm)
-
-    assert summary_text(told).splitlines()[0].endswith(": no new regression")
-
-
 def test_a_subject_mentions_nobody_in_a_summary() -> None:
     bad = {**ALARM["first_bad"], "subject": "<!channel> R&D"}
     told = a_summary(
@@ -169,11 +162,7 @@ def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
 
     assert outcome.exit_code == 5
     assert told.status == "nothing measured"
-    assert (
-        summary_text(told)
-        .splitlines()[0]
-        .endswith("the budget ran out before anything was measured")
-    )
+    assert summary_text(told).splitlines()[0].endswith("before anything was measured")
 
 
 def test_the_summary_of_a_failed_run_has_the_step_and_the_end_of_its_log() -> None:

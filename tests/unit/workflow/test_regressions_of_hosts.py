@@ -41,7 +41,7 @@ def test_a_regression_on_six_hosts_is_one_alarm(fleet: Path) -> None:
 def test_the_hosts_without_it_are_named(fleet: Path, form: str) -> None:
     ran = corebound(fleet, "regressions", "--format", form, in_process=True)
 
-    assert "1 new regression from 1 commit" in ran.out
+    assert "1 new regression" in ran.out
     assert "over 6 hosts" in ran.out
     assert "not on xeon-2s-0000 (" in ran.out
 
