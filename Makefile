@@ -82,6 +82,7 @@ lint: $(READY) ## style, types, the direction of imports, changelog fragments an
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python scripts/check_changelog.py
 	$(BIN)/python scripts/check_language.py
+	$(BIN)/python scripts/check_weight.py
 
 docs: $(READY) ## build the documentation into docs/_build; a broken link is an error
 	$(BIN)/python -m sphinx --quiet --keep-going --fail-on-warning docs docs/_build
