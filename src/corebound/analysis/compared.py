@@ -9,6 +9,8 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.analysis.wording import (
     NO_ESTIMATE,
     compared_bounds,
@@ -20,7 +22,7 @@ from corebound.analysis.wording import (
 from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import Ends, ratio_interval_pair
-from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.stats.multiplicity import benjamini_hochberg, suite_findings
 
 
 class ComparedRow(Struct, frozen=True, kw_only=True):
@@ -206,3 +208,33 @@ def count_not_compared(rows: Iterable[ComparedRow]) -> int:
 def count_no_difference(rows: Iterable[ComparedRow]) -> int:
     """The number of comparisons without a clear difference."""
     return sum(row.comparison is not None and not row.is_finding for row in rows)
+
+
+def baseline_rows(pairs: Sequence[BaselineComparison], *, margin: float) -> tuple[ComparedRow, ...]:
+    """A row for each configuration and its baseline."""
+    return rows_of_cells([(pair.baseline, pair.cell, pair.comparison, margin) for pair in pairs])
+
+
+# Both sides of a row, their comparison, and the margin.
+PairOfCells = tuple[CellResult, CellResult, Comparison | None, float]
+
+
+def rows_of_cells(pairs: Sequence[PairOfCells]) -> tuple[ComparedRow, ...]:
+    """A row for each pair; their verdicts are corrected together."""
+    significant = suite_findings([comparison for _, _, comparison, _ in pairs])
+    return tuple(
+        ComparedRow(
+            scenario=after.cell.scenario,
+            cell=after.cell.key,
+            before=before.summary.median_ns,
+            after=after.summary.median_ns,
+            comparison=comparison,
+            margin=margin,
+            verdict=comparison.verdict if comparison else None,
+            is_significant=is_significant,
+            note=disturbed_note(before.summary, after.summary),
+        )
+        for (before, after, comparison, margin), is_significant in zip(
+            pairs, significant, strict=True
+        )
+    )

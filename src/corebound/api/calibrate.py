@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 from corebound.api.arguments import Budget, Seed
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.calibration import Calibration

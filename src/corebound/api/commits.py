@@ -10,7 +10,8 @@ from pydantic import Field
 
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
-from corebound.api.measure import CallReporter, Measurement, with_results
+from corebound.api.measure import Measurement, with_results
+from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from corebound.analysis.commit_comparison import CommitComparison
-from corebound.analysis.compared import ComparedRow
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.compared import ComparedRow, PairOfCells, baseline_rows, rows_of_cells
 from corebound.analysis.run_comparison import RunComparison, commit_title
 from corebound.analysis.scenario_result import (
-    BaselineComparison,
     CellResult,
     ScenarioResult,
     compare_cells,
@@ -25,7 +24,6 @@ from corebound.analysis.wording import count
 from corebound.api.shown import Shown
 from corebound.errors import InputError
 from corebound.records.run_record import Run
-from corebound.stats.comparison import Comparison as Statistics
 from corebound.stats.comparison import Verdict
 from corebound.stats.intervals import Ends
 from corebound.stats.multiplicity import suite_findings
@@ -112,7 +110,8 @@ class Comparison(Shown, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         from corebound.api import notebook
 
-        return notebook.comparison_html(self)
+        head = f"<p><b>{escape(self.before)}</b> → <b>{escape(self.after)}</b></p>"
+        return notebook.compared_html((head, ("", "before", "after", "change"), self.rows))
 
 
 def of_runs(result: RunComparison) -> Comparison:
@@ -195,35 +194,6 @@ def of_finalists(result: TuneResult) -> tuple[ComparedRow, ...]:
     )
 
 
-def baseline_rows(pairs: Sequence[BaselineComparison], *, margin: float) -> tuple[ComparedRow, ...]:
-    """A row for each configuration and its baseline."""
-    return _rows([(pair.baseline, pair.cell, pair.comparison, margin) for pair in pairs])
-
-
-# Both sides of a row, their comparison, and the margin.
-_Pair = tuple[CellResult, CellResult, Statistics | None, float]
-
-
-def _rows(pairs: Sequence[_Pair]) -> tuple[ComparedRow, ...]:
-    significant = suite_findings([comparison for _, _, comparison, _ in pairs])
-    return tuple(
-        ComparedRow(
-            scenario=after.cell.scenario,
-            cell=after.cell.key,
-            before=before.summary.median_ns,
-            after=after.summary.median_ns,
-            comparison=comparison,
-            margin=margin,
-            verdict=comparison.verdict if comparison else None,
-            is_significant=is_significant,
-            note=disturbed_note(before.summary, after.summary),
-        )
-        for (before, after, comparison, margin), is_significant in zip(
-            pairs, significant, strict=True
-        )
-    )
-
-
 AxesValues = Mapping[str, frozenset[str]]
 
 
@@ -240,7 +210,7 @@ def of_configurations(
     Raises:
         InputError: No scenario has such a pair.
     """
-    pairs: list[_Pair] = []
+    pairs: list[PairOfCells] = []
     for result in results:
         others = {
             _key_without(cell, {*before, *after}): cell
@@ -259,7 +229,7 @@ def of_configurations(
             where="compare",
             fix="`results.comparisons()` has a column axis_NAME for each axis.",
         )
-    rows = _rows(pairs)
+    rows = rows_of_cells(pairs)
     return Comparison(
         before=names[0],
         after=names[1],

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from corebound.api.arguments import path_or_none
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.launch.environments import EnvironmentStatus
 from corebound.workflow import environments as workflow
 from corebound.workflow.environments import MadeEnvironment, RemovedEnvironment

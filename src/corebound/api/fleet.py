@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corebound.api.arguments import checked
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.fleet.status import FleetStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as workflow

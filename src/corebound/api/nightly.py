@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corebound.api.arguments import Budget
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, load
 from corebound.api.shown import Shown
 from corebound.records.jsonl import RECORDS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -22,7 +21,6 @@ from corebound.analysis.wording import (
     verdict_word,
     within,
 )
-from corebound.api.comparison import Comparison
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
@@ -34,9 +32,6 @@ from corebound.report.charts.intervals import (
 )
 from corebound.stats.comparison import Comparison as Statistics
 from corebound.units import duration
-
-if TYPE_CHECKING:
-    from corebound.api.tune import Tuning
 
 # The colours and the marks of the site (reports/assets/site.css), for elements of this class only.
 _STYLE = """
@@ -91,27 +86,19 @@ class _Row(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def comparison_html(comparison: Comparison) -> str:
-    """A comparison as a table with the chart of each interval."""
-    head = f"<p><b>{escape(comparison.before)}</b> → <b>{escape(comparison.after)}</b></p>"
-    table = _table(
-        ("", "before", "after", "change"), [_compared_row(row) for row in comparison.rows]
+def compared_html(
+    *tables: tuple[str, Sequence[str], Sequence[ComparedRow]],
+) -> str:
+    """Tables of compared rows with the chart of each interval.
+
+    Args:
+        tables: The head of each as HTML, four headings, and its rows; without rows, the head alone.
+    """
+    parts = (
+        head + (_table(headings, [_compared_row(row) for row in rows]) if rows else "")
+        for head, headings, rows in tables
     )
-    return _document(head + table)
-
-
-def tuning_html(tuning: Tuning) -> str:
-    """A recommendation compared with each finalist; and those of each load."""
-    loads = (f"<h4>{escape(load)}</h4>{_tuning(one)}" for load, one in tuning.loads.items())
-    return _document("".join((_tuning(tuning), *loads)))
-
-
-def _tuning(tuning: Tuning) -> str:
-    axes = ", ".join(f"{name}: {value}" for name, value in tuning.axes.items())
-    head = f"<p><b>{escape(tuning.headline)}</b><br/>{escape(axes)}</p>"
-    rows = [_compared_row(row) for row in tuning.rows]
-    columns = ("against", "finalist", "recommended", "recommended is")
-    return head + (_table(columns, rows) if rows else "")
+    return _document("".join(parts))
 
 
 def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

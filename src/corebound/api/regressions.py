@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from corebound.analysis.serialize import interval_columns
 from corebound.analysis.triage import change_status
-from corebound.api import tables
 from corebound.api.shown import Shown
+from corebound.api.tables import CHANGES
+from corebound.exchange.run_export import axis_columns, frame
 from corebound.records.decisions import State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
@@ -95,7 +97,19 @@ class Regressions(Shown, frozen=True, kw_only=True):
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each change, with a column for each attribute and axis (`axis_…`)."""
-        return tables.changes(self.changes)
+        return frame(
+            (
+                {
+                    **{name: getattr(change, name) for name in CHANGES if hasattr(change, name)},
+                    **interval_columns("ratio", change.interval),
+                    "last_good": change.last_good.sha if change.last_good else None,
+                    "first_bad": change.first_bad.sha if change.first_bad else None,
+                    **axis_columns(change.axes.items()),
+                }
+                for change in self.changes
+            ),
+            CHANGES,
+        )
 
 
 def regressions_of(history: AnalysedHistory, site: str) -> Regressions:

@@ -286,8 +286,8 @@ class Results:
             InputError: The results have no folder of records.
             ScenarioFaults: The file of decisions has errors.
         """
-        from corebound.api.measure import CallReporter
         from corebound.api.regressions import regressions_of
+        from corebound.api.reporter import CallReporter
 
         history = analyse_history(self._folder("regressions"), Path(status), _warn)
         if confirm:

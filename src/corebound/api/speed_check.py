@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from corebound.api.arguments import checked
-from corebound.api.measure import CallReporter, Measurement, measurement_of
+from corebound.api.measure import Measurement, measurement_of
+from corebound.api.reporter import CallReporter
 from corebound.workflow import measure_functions, revisions
 
 

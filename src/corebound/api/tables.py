@@ -6,15 +6,14 @@ scenario has a column `axis_NAME`, whose values are text as on the pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corebound.analysis.compared import ComparedRow
+from corebound.analysis.compared import ComparedRow, baseline_rows
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
 from corebound.analysis.serialize import interval_columns
-from corebound.api.comparison import baseline_rows
 from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
@@ -25,8 +24,6 @@ from corebound.stats.launch_summary import Warmup, counted_iterations, first_use
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from corebound.api.regressions import HistoryChange
 
 _TEXT, _NUMBER, _COUNT, _TRUTH = "string", "Float64", "Int64", "boolean"
 _RUN = {
@@ -184,23 +181,6 @@ def compared_rows(rows: Iterable[ComparedRow]) -> pd.DataFrame:
     """One row for each row of a comparison."""
     return frame(
         ({**_values(row, COMPARED), **axis_columns(row.axes.items())} for row in rows), COMPARED
-    )
-
-
-def changes(all_changes: Sequence[HistoryChange]) -> pd.DataFrame:
-    """One row for each change of a history."""
-    return frame(
-        (
-            {
-                **{name: getattr(change, name) for name in CHANGES if hasattr(change, name)},
-                **interval_columns("ratio", change.interval),
-                "last_good": change.last_good.sha if change.last_good else None,
-                "first_bad": change.first_bad.sha if change.first_bad else None,
-                **axis_columns(change.axes.items()),
-            }
-            for change in all_changes
-        ),
-        CHANGES,
     )
 
 

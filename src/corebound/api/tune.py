@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from os import PathLike
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +15,7 @@ from corebound.analysis.tuning_checks import Answer
 from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget, Seed, in_python
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.planning.artefacts import ArtefactKind
@@ -72,7 +73,18 @@ class Tuning(Shown, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         from corebound.api import notebook
 
-        return notebook.tuning_html(self)
+        columns = ("against", "finalist", "recommended", "recommended is")
+        parts = [("", self), *self.loads.items()]
+        return notebook.compared_html(
+            *((_head(load, tuning), columns, tuning.rows) for load, tuning in parts)
+        )
+
+
+def _head(load: str, tuning: Tuning) -> str:
+    """A recommendation as HTML, below its load if it has one."""
+    axes = ", ".join(f"{name}: {value}" for name, value in tuning.axes.items())
+    above = f"<h4>{escape(load)}</h4>" if load else ""
+    return f"{above}<p><b>{escape(tuning.headline)}</b><br/>{escape(axes)}</p>"
 
 
 class VerifiedTuning(Shown, frozen=True, kw_only=True):

@@ -12,112 +12,20 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corebound import __version__
 from corebound.cli import crash, interrupts
+from corebound.cli.command_table import COMMANDS, IMPORTS, CommandGroup
 from corebound.cli.output.streams import neutralised_streams
 from corebound.errors import CRASHED, CoreboundError, InputError, user_error
-from corebound.exchange.importers import IMPORTERS, Tool
-
-
-class CommandGroup(NamedTuple):
-    """A group of commands: its help, and the location of each command, or a group in it."""
-
-    help: str
-    locations: Mapping[str, str | CommandGroup]
-
-
-# The tools whose commands `import_results` makes, by location.
-_IMPORTS: Mapping[str, Tool] = {f"import_results:{tool}": tool for tool in IMPORTERS}
-# The location of each command, by its name, in the order of the help.
-COMMANDS: Mapping[str, str | CommandGroup] = {
-    "init": "init:init",
-    "example": "example:example",
-    "doctor": "doctor:doctor",
-    "topology": "plan:topology",
-    "check": "plan:check",
-    "plan": "plan:plan",
-    "run": "run:run",
-    "list": "records:list_",
-    "show": "records:show",
-    "log": "records:log",
-    "compare": "compare:compare",
-    "compare-commits": "compare_commits:compare_commits",
-    "bisect": "bisect:bisect",
-    "tune": "tune:tune",
-    "calibrate": "calibrate:calibrate",
-    "regressions": "regressions:regressions",
-    "report": "report:report",
-    "publish": "publish:publish",
-    "nightly": "nightly:nightly",
-    "reproduce": "reproduce:reproduce",
-    "update": "update:update",
-    "schema": "plan:schema",
-    "environment": CommandGroup(
-        help="""Create, list and delete environments.
-
-        Examples:
-            corebound environment make pytorch
-            corebound environment make --for scenarios/
-            corebound environment list
-        """,
-        locations={
-            "make": "environment:make",
-            "list": "environment:list_",
-            "remove": "environment:remove",
-        },
-    ),
-    "import": CommandGroup(
-        help="""Import results of other tools.
-
-        Examples:
-            corebound import asv ~/src/numpy/benchmarks
-            corebound import pytest-benchmark .benchmarks --project parser
-            corebound import profile trace.json --name resnet50
-        """,
-        locations={
-            "asv": "import_history:asv",
-            **{tool: location for location, tool in _IMPORTS.items()},
-            "profile": "import_profile:profile",
-        },
-    ),
-    "export": "export:export",
-    "fleet": CommandGroup(
-        help="""Measure on many hosts, through Dask, Slurm or Kubernetes.
-
-        Examples:
-            corebound fleet plan fleet.yaml
-            corebound fleet run fleet.yaml
-            corebound fleet status fleet.yaml
-            corebound fleet collect fleet.yaml
-        """,
-        locations={
-            "plan": "fleet:plan",
-            "run": "fleet:run",
-            "status": "fleet:status",
-            "collect": "fleet:collect",
-            "resume": "fleet:resume",
-            "cancel": "fleet:cancel",
-            "hosts": CommandGroup(
-                help="""Change which machines the fleet knows.
-
-                Examples:
-                    corebound fleet hosts forget fleet.yaml n1
-                """,
-                locations={"forget": "fleet:forget"},
-            ),
-            "agent": "fleet:agent",
-        },
-    ),
-    "completion": "completion:completion",
-}
+from corebound.exchange.importers import IMPORTERS
 
 
 class _Uncaught(Exception):
@@ -151,7 +59,7 @@ class Group(TyperGroup):
         else:
             module, _, name = location.partition(":")
             commands = _import(f"corebound.cli.commands.{module}")
-            tool = _IMPORTS.get(location)
+            tool = IMPORTS.get(location)
             function = commands.command_of(tool) if tool else getattr(commands, name)
             bound = _import("corebound.cli.binder").bound
             interrupts.raise_exceptions()
@@ -204,8 +112,8 @@ def _summary(location: str | CommandGroup) -> str:
     if isinstance(location, CommandGroup):
         return location.help.splitlines()[0]
     module, _, name = location.partition(":")
-    if location in _IMPORTS:
-        return IMPORTERS[_IMPORTS[location]].help.splitlines()[0]
+    if location in IMPORTS:
+        return IMPORTERS[IMPORTS[location]].help.splitlines()[0]
     source = (Path(__file__).parent / "commands" / f"{module}.py").read_text("utf-8")
     match = re.search(rf'^def {name}\(.*?^    """(.+?)(?:"""|$)', source, re.DOTALL | re.MULTILINE)
     if match is None:
@@ -330,17 +238,6 @@ def _print_as_json(error: CoreboundError) -> None:
         from corebound.cli.output.json import print_json_error  # noqa: PLC0415
 
         print_json_error(error)
-
-
-def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command that was typed, such as `import asv`; empty if there is none."""
-    for number, word in enumerate(arguments):
-        if word in COMMANDS:
-            location, end = COMMANDS[word], number + 1
-            while isinstance(location, CommandGroup) and end < len(arguments):
-                location, end = location.locations.get(arguments[end], ""), end + 1
-            return tuple(arguments[number:end])
-    return ()
 
 
 def _import(module: str) -> ModuleType:

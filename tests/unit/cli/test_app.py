@@ -12,7 +12,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from corebound.cli.app import COMMANDS, app, command_words, main
+from corebound.cli.app import app, main
+from corebound.cli.command_table import COMMANDS, command_words
 from corebound.machine import lock
 
 

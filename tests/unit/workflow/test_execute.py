@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from corebound.api.measure import CallReporter
+from corebound.api.reporter import CallReporter
 from corebound.errors import HostError
 from corebound.planning.models import CannotRun
 from corebound.records import jsonl

@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from corebound import __version__
+from corebound.cli.command_table import command_words
 from corebound.errors import CoreboundError
 from corebound.text import json_text
 
@@ -52,9 +53,6 @@ def print_json_error(error: CoreboundError) -> None:
 
 
 def _header(error: Mapping[str, Any] | None) -> dict[str, Any]:
-    # It imports the commands, which import this module.
-    from corebound.cli.app import command_words  # noqa: PLC0415
-
     command = " ".join(command_words(sys.argv[1:]))
     header = {"schema": JSON_SCHEMA, "version": __version__, "command": command}
     return {_HEADER: header, _ERROR: error}
