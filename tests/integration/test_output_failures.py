@@ -156,4 +156,4 @@ def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
     assert result.returncode == 70
     assert "internal error: KeyError" in first
     assert "not be saved" in first
-    assert "Traceback" in rest
+    assert "Traceback (most recent call last):" in rest
