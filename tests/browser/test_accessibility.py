@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -109,6 +110,39 @@ def test_every_chart_is_one_image_with_a_descriptive_name(page: Page, read: Acce
     assert [node.name for node in within if node.name] == []
 
 
+def test_axis_labels_are_hidden_from_screen_readers(page: Page) -> None:
+    loose = page.evaluate(
+        """() => [...document.querySelectorAll('.frame > *, .frame > .plot > *')]
+            .filter(node => !node.matches(
+                '.plot, svg:is([role=img], [role=group]), [aria-hidden=true]'))
+            .map(node => node.outerHTML)"""
+    )
+
+    assert loose == []
+
+
+def test_every_table_has_a_unique_caption(read: AccessibleNode) -> None:
+    tables = [*read.all("table")]
+    captions = [table.name for table in tables]
+
+    assert all(" " in caption or caption.isalpha() for caption in captions), captions
+    assert [caption for caption, times in Counter(captions).items() if times > 1] == []
+    assert all(any(table.all("caption")) for table in tables)
+
+
+def test_every_column_and_row_of_a_table_has_a_header(read: AccessibleNode) -> None:
+    for table in read.all("table"):
+        columns = [node.name.strip() for node in table.all("columnheader")]
+        rows = [row for row in table.all("row") if not any(row.all("columnheader"))]
+
+        assert columns, table.name
+        assert all(columns), (table.name, columns)
+        assert rows
+        assert [
+            row.text for row in rows if not any(node.name for node in row.all("rowheader"))
+        ] == []
+
+
 def test_no_status_is_a_symbol_alone(read: AccessibleNode) -> None:
     for part in read.all(
         "cell", "gridcell", "listitem", "rowheader", "button", "link", "definition"
@@ -127,6 +161,16 @@ def test_no_dash_or_slash_stands_for_a_word(read: AccessibleNode) -> None:
     texts = {node.name.strip() for node in read.all("StaticText")}
 
     assert texts & {"–", "-", "/", "?", "!"} == set()
+
+
+def test_headings_descend_without_a_gap_from_a_single_h1(read: AccessibleNode) -> None:
+    levels = [node.level or 0 for node in read.all("heading")]
+    names = [node.name for node in read.all("heading")]
+
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert all(names), names
 
 
 def test_every_heading_is_read_in_reading_order(page: Page) -> None:
@@ -164,6 +208,10 @@ def test_landmarks_are_few_and_have_unique_names(read: AccessibleNode) -> None:
     assert (roles["banner"], roles["main"], roles["contentinfo"]) == (1, 1, 1)
     assert all(named)
     assert len(named) == len(set(named)) <= 2
+
+
+def test_a_page_declares_its_language(page: Page) -> None:
+    assert page.locator("html").get_attribute("lang") == "en"
 
 
 def test_a_page_has_a_unique_title(windows: Windows, sites: Path) -> None:

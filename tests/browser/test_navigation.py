@@ -133,6 +133,19 @@ def test_a_command_is_copied(windows: Windows, sites: Path) -> None:
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
 
 
+def test_a_command_in_a_row_is_copied_alone(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / PAST)
+    page.evaluate(
+        "() => { navigator.clipboard.writeText = async (text) => { window.copied = text } }"
+    )
+    fold = page.locator("#scenarios details").first
+    fold.locator("summary").click()
+
+    fold.get_by_role("button", name=re.compile("^Copy command, data for ")).click()
+
+    assert page.evaluate("copied") == fold.locator("code").evaluate("node => node.firstChild.data")
+
+
 def test_without_a_clipboard_the_command_is_selected(windows: Windows, sites: Path) -> None:
     page = windows.open(sites / SCENARIO)
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
@@ -167,6 +180,17 @@ def test_two_runs_are_chosen_and_lead_to_their_comparison(windows: Windows, site
     page.wait_for_url("**/past/compare/r0-r1.html")
     page.go_back()
     expect(page.get_by_label("Before")).to_have_value("r1")
+
+
+def test_a_pair_without_a_page_has_the_command(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / "past/compare.html")
+    after = page.get_by_label("After").locator("optgroup[label='Project sunpy'] option")
+
+    page.get_by_label("After").select_option(after.first.get_attribute("value"))
+    expect(page.get_by_role("status")).to_contain_text("not comparable")
+    page.get_by_label("After").select_option("r0")
+    page.get_by_label("Before").select_option("r0")
+    expect(page.get_by_role("status")).to_contain_text("Choose two different ones")
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from browser.pages import (
     DESK,
     HEIGHT,
     HISTORY,
+    PAGES,
     PHONE,
     SCENARIO,
     UNFOLD,
@@ -37,6 +39,8 @@ pytestmark = [
     needs.chromium,
     needs.libatomic,
 ]
+# Folders of pages that are all of one kind.
+OF_MANY = {"scenario", "run", "host", "compare", "history"}
 WITHOUT_ADDED = """nodes => nodes.map(node => {
     const plain = node.cloneNode(true);
     for (const added of plain.querySelectorAll('.copy, .anchor')) added.remove();
@@ -54,6 +58,11 @@ def test_a_page_logs_nothing_and_loads_only_files(
     assert loaded_page.url in tab.asked
     assert tab.said == []
     assert [url for url in tab.asked if not url.startswith(("file:", "data:"))] == []
+
+
+@at_both_widths
+def test_a_page_never_scrolls_sideways(loaded_page: Page, width: int) -> None:
+    assert loaded_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # What reaches beyond the window's sides and is in no frame that scrolls by itself.
@@ -109,6 +118,18 @@ def test_dark_mode_changes_colours_only(fresh_page: Page) -> None:
     assert fresh_page.evaluate(laid_out) == places
 
 
+def kind(page: str) -> str:
+    """What sort of page a path is of."""
+    place = Path(page)
+    return place.parent.name if place.parent.name in OF_MANY else place.name
+
+
+def test_every_kind_of_page_is_tested(sites: Path) -> None:
+    there = {kind(page.relative_to(sites).as_posix()) for page in sites.rglob("*.html")}
+
+    assert there == {kind(name) for name in PAGES}
+
+
 def test_a_page_has_the_same_text_without_javascript(
     windows: Windows, sites: Path, name: str, fresh_page: Page
 ) -> None:
@@ -142,6 +163,16 @@ def test_a_page_is_complete_without_javascript(windows: Windows, sites: Path) ->
     assert page.locator("button").count() == 0
 
 
+def test_a_cell_of_the_heat_map_leads_to_its_row(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / SCENARIO, scripts=False)
+
+    page.locator(".heat .best a").click()
+
+    row = page.locator(".forest tr:target")
+    assert row.get_attribute("class") == "best"
+    expect(row).to_be_in_viewport()
+
+
 def test_a_history_is_complete_without_javascript(windows: Windows, sites: Path) -> None:
     page = windows.open(sites / HISTORY, scripts=False)
 
@@ -149,6 +180,23 @@ def test_a_history_is_complete_without_javascript(windows: Windows, sites: Path)
     assert page.locator("#history > figure svg[role=img]").count() == 1
     assert page.locator("#history > figure .marks span").count() == 2
     assert page.locator("#history > .scroll .changes tbody tr").count() == 1
+
+
+def test_every_link_has_a_target(sites: Path, name: str, loaded_page: Page) -> None:
+    links = loaded_page.eval_on_selector_all(
+        "a[href], link[href]", "all => all.map(node => node.getAttribute('href'))"
+    )
+    ids = loaded_page.eval_on_selector_all("[id]", "all => all.map(node => node.id)")
+
+    for link in links:
+        if link.startswith("#"):
+            assert link[1:] in ids
+        elif not link.startswith("data:"):
+            address, _, place = link.partition("#")
+            there = (sites / name).parent / address
+            assert there.is_file(), link
+            assert not place or f'id="{place}"' in there.read_text(), link
+    assert len(ids) == len(set(ids))
 
 
 @at_both_widths
@@ -218,6 +266,19 @@ def test_the_switch_changes_the_colours_and_print_is_light(windows: Windows, sit
     assert page.evaluate(GROUND) != light
     page.emulate_media(media="print")
     assert page.evaluate(GROUND) == light
+
+
+def test_a_page_remembers_the_light_theme(sites: Path) -> None:
+    styles = (sites / "assets/site.css").read_bytes()
+    scenario = (sites / SCENARIO).read_bytes()
+
+    scripts = (sites / "assets/site.js").read_bytes()
+    loaded = re.findall(rb'(?:src|href)="[^"]*assets/([^"]*)"', scenario)
+
+    assert loaded == [b"site.css", b"site.js"]
+    # Compressed it is some 10 kB.
+    assert len(styles) < 44_000
+    assert len(gzip.compress(scenario + styles + scripts)) < 120_000
 
 
 def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(

@@ -181,6 +181,17 @@ def test_a_search_matches_headings_of_rows_and_ignores_accents(
     assert rows.count() == 1
 
 
+def test_going_back_restores_the_search(page: Page) -> None:
+    page.get_by_role("searchbox").fill("number 001")
+    page.locator("#scenarios tbody tr:visible a").first.click()
+    page.go_back()
+
+    words = page.get_by_role("searchbox").input_value()
+    shown = page.locator("#scenarios tbody tr:visible")
+    page.wait_for_timeout(200)
+    assert shown.count() == (1 if words else SCENARIOS)
+
+
 def test_a_link_to_a_row_works_during_a_search(page: Page) -> None:
     page.locator("#scenarios tbody tr").last.evaluate("row => (row.id = 'far')")
     page.get_by_role("searchbox").fill("number 001")
@@ -188,3 +199,9 @@ def test_a_link_to_a_row_works_during_a_search(page: Page) -> None:
 
     wait_until(page, "document.querySelector('#far').checkVisibility()")
     assert page.get_by_role("searchbox").input_value() == ""
+
+
+def test_a_short_list_has_no_search(windows: Windows, tmp_path: Path) -> None:
+    page = a_history(tmp_path, windows, TWO_MODULES[:9])
+
+    assert page.get_by_role("searchbox").count() == 0

@@ -57,7 +57,7 @@ def test_an_invalid_asv_configuration_is_an_error_message(
 def test_an_unknown_commit_is_an_error_message(repository: Path, revision: str) -> None:
     project = open_project(repository / "asv.conf.json", print)
 
-    with pytest.raises(InputError, match="not a commit"):
+    with pytest.raises(InputError, match="is not a commit of"):
         project.commit(revision)
 
 

@@ -51,6 +51,17 @@ def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
     assert all(thread.allowed for thread in worker.threads)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["numpy", "pytorch"])
+def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
+    outcome = launch_once(tmp_path, name, workload="gemm", parameters={"size": 64})
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert worker.blas
+    assert worker.threads_used
+
+
 # A server's parameters are for the traffic, and for the model that is made for it.
 FUNCTIONS = tuple(one for one in BUILT_IN.values() if not one.serves)
 
@@ -95,6 +106,22 @@ def test_the_catalogue_lists_the_parameters_of_the_functions(
     assert json.loads(output) == parameters_of
 
 
+def test_a_wrong_matrix_product_is_detected(tmp_path: Path, imported: PreloadedFrameworks) -> None:
+    output = imported.output_of(
+        "numpy",
+        "from corebound.worker.workload import WorkloadError\n"
+        "from corebound.worker.workloads.gemm_numpy import product\n"
+        "made = product(size=32)\n"
+        "result = made.step()\n"
+        "made.check(result)\n"
+        "result[1, 1] += 1\n"
+        "try:\n    made.check(result)\nexcept WorkloadError as error:\n    print(error)",
+        tmp_path,
+    )
+
+    assert output.strip() == "the matrix product is wrong."
+
+
 def test_torchvision_loads_beside_a_torch_built_for_cpus(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
@@ -106,3 +133,20 @@ def test_torchvision_loads_beside_a_torch_built_for_cpus(
     )
 
     assert output.strip() == "resnet50 True"
+
+
+def test_torchvision_is_left_alone_where_it_loads_by_itself(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    # Stands for a host where both are CUDA builds: the import does not fail.
+    output = imported.output_of(
+        "pytorch",
+        "import sys, types, torch\n"
+        "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"
+        "from corebound.worker.adapters.pytorch import torchvision\n"
+        "torchvision()\n"
+        "print(hasattr(torch.ops.torchvision, 'nms'))",
+        tmp_path,
+    )
+
+    assert output.strip() == "False"

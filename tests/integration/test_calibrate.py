@@ -70,7 +70,7 @@ def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
     code, _, err = corebound(suite, "calibrate", "nap.yaml")
 
     assert code == 4
-    assert "fewer than 3" in err
+    assert "nap: fewer than 3 pairs of launches succeeded." in err
     assert documents.read_calibrations(suite / "reports" / "records") == ((), ())
 
 
@@ -130,7 +130,7 @@ def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
 
     assert code == 1
     assert "confirmed" in out
-    assert "the good commit" in out
+    assert "the good commit was not measured" in out
 
 
 def test_a_changed_cell_cannot_be_confirmed(suite: Path, real: Stored) -> None:
@@ -140,5 +140,5 @@ def test_a_changed_cell_cannot_be_confirmed(suite: Path, real: Stored) -> None:
     code, out, _ = corebound(suite, "regressions", "--confirm")
 
     assert code == 1
-    assert "measured again" in out
-    assert "scenario changed" in out
+    assert "could not be measured again" in out
+    assert "the scenario changed since" in out

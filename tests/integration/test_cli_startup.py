@@ -51,6 +51,15 @@ def test_a_command_loads_only_the_modules_it_needs(
     assert not loaded(*arguments) & needless
 
 
+@pytest.mark.parametrize("arguments", [(), ("import",), ("environment",)])
+def test_help_lists_every_command(arguments: tuple[str, ...]) -> None:
+    command = (sys.executable, "-m", "corebound", *arguments, "--help")
+
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "Commands:" in output
+
+
 def test_help_imports_no_command() -> None:
     modules = loaded("-h")
 
@@ -74,7 +83,7 @@ def test_every_command_has_its_own_help_and_examples() -> None:
 
     assert {"run", "list", "import asv"} <= found.keys()
     assert [name for name, command in found.items() if "Examples:" not in command.help] == []
-    assert "List runs" in found["list"].help
+    assert "List runs, the newest first." in found["list"].help
 
 
 @pytest.mark.parametrize(("shell", "request_"), [("bash", "complete_bash"), ("fish", "")])

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from asv.results import iter_results
 
 from corebound import bisect, compare_commits
 from corebound.asv_bridge.project import open_project
@@ -114,11 +115,22 @@ def test_a_commit_that_does_not_build_is_reported_and_both_sides_are_recorded(to
     (cell,) = document["cells"]
     assert code == 4
     assert cell["verdict"] is None
-    assert "be built" in cell["missing"][0]
-    assert "not build" in cell["missing"][0]
+    assert "could not be built" in cell["missing"][0]
+    assert "this commit does not build" in cell["missing"][0]
     stored = jsonl.read(toy.folder / document["records"])
     statuses = {launch.cell.commit: launch.status for launch in stored.launches}
     assert statuses == {toy.commits[BROKEN][:10]: "skipped", toy.commits[PLANTED][:10]: "ok"}
+
+
+def test_asv_gets_each_commit_of_a_comparison_as_its_own(toy: Toy, tmp_path: Path) -> None:
+    output_of(toy.folder, "export", "asv", "--out", str(tmp_path))
+
+    found = {
+        result.commit_hash: result.get_result_value("toy.commits", [])
+        for result in iter_results(str(tmp_path))
+    }
+    assert {toy.commits[PLANTED - 1], toy.commits[PLANTED]} <= found.keys()
+    assert found[toy.commits[PLANTED]][0] > found[toy.commits[PLANTED - 1]][0]
 
 
 def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothing_twice(

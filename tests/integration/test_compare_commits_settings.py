@@ -74,6 +74,16 @@ def test_a_slower_setting_is_a_regression_measured_with_interleaved_launches(sui
     assert list(by_block.values()) == [{"1", "20"}] * 4
 
 
+def test_the_compared_settings_replace_the_scenarios_axis(suite: Path) -> None:
+    code, out, err = compare_commits(
+        suite, "binding=one-cpu", "binding=logical-cpus", "--margin", "0.9"
+    )
+
+    assert code == 0, err
+    assert "0 of 1 cells slower" in out
+    assert "binding: one-cpu" in out
+
+
 @pytest.mark.measures
 def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: Path) -> None:
     a_suite(suite, OF_VERSION, environment="mine", framework="none")
@@ -98,7 +108,7 @@ def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: 
     (cell,) = told["cells"]
     assert cell["verdict"] is None
     assert "none" in cell["missing"][0]
-    assert "be installed" in cell["missing"][0]
+    assert "could not be installed" in cell["missing"][0]
 
 
 @pytest.mark.parametrize(

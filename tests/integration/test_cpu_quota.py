@@ -97,7 +97,7 @@ def test_a_launch_gets_the_cpu_time_of_its_quota(tmp_path: Path) -> None:
     )
 
     assert completed.returncode == 0, completed.stderr
-    assert "2 configurations" in completed.stderr
+    assert "2 configurations have a CPU quota" in completed.stderr
     for launch in launches(tmp_path):
         asked, use = launch["cell"]["cpu_quota"], launch["quota"]
         assert launch["status"] == "ok", launch["reason"]
@@ -113,7 +113,7 @@ def test_a_worker_that_leaves_its_cgroup_makes_the_launch_invalid(tmp_path: Path
 
     for launch in launches(tmp_path):
         assert launch["status"] == "invalid"
-        assert "had none" in launch["reason"]
+        assert "a worker had none" in launch["reason"]
 
 
 def test_a_killed_run_leaves_no_cgroup(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_quota_from_outside_is_read(tmp_path: Path, quota: Path) -> None:
             check=True,
         ).stdout
 
-    assert "0.2 CPUs" in output("topology")
+    assert "CPU quota of 0.2 CPUs" in output("topology")
     planned = output("plan", "limited.yaml")
     assert "`cpu_quota: 0.5` is more than this host allows: 0.2 CPUs" in planned
     assert "threads 1, not bound, CPU quota of 0.2 CPUs" in planned

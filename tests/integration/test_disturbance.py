@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
@@ -71,6 +73,29 @@ def test_a_launch_beside_a_busy_process_is_disturbed_and_discarded(
     assert accepted.status == "ok"
     assert disturbance is not None
     assert accepted.workers[0].disturbed == worker.disturbed
+
+
+def test_one_thread_on_fully_busy_cpus_is_discarded(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with ExitStack() as stack:
+        for cpu in CPUS * 3:
+            stack.enter_context(busy_process(cpu))
+        outcome = a_launch(supervision, scratch, cpus=tuple(CPUS))
+
+    ((refused, disturbance),) = screen([outcome], may_refuse=True)
+    assert disturbance is not None
+    assert "foreign load" in disturbance.by
+    assert refused.status == "invalid"
+
+
+def test_a_sleeping_launch_beside_a_busy_process_is_not_disturbed(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with busy_process(CPUS[-1]):
+        outcome = a_launch(supervision, scratch, function="naps", ms=50, iterations=40)
+
+    assert screen([outcome], may_refuse=True) == ((outcome, None),)
 
 
 @needs.two_cpus
@@ -236,6 +261,13 @@ def test_a_launch_in_a_frozen_cgroup_is_discarded(
     assert refused.status == "invalid"
 
 
+def test_a_sleeping_step_is_not_suspended(scratch: Path, supervision: Supervision) -> None:
+    outcome = a_launch(supervision, scratch, function="naps", ms=1500, iterations=3)
+
+    assert outcome.host is not None
+    assert outcome.host.total("suspended_ns") == 0
+
+
 THROTTLED = """
 import sys
 from pathlib import Path
@@ -264,6 +296,15 @@ def test_a_throttled_launch_is_discarded_with_the_reason(scratch: Path, quota: P
     assert "throttling" in completed.stdout
 
 
+def test_a_launch_without_host_samples_is_not_judged(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = a_launch(supervision, scratch, iterations=2)
+
+    unseen = replace(outcome, host=None)
+    assert screen([unseen], may_refuse=True) == ((unseen, None),)
+
+
 def test_a_launch_records_its_software_counters(by_itself: LaunchResult) -> None:
     counters, (worker,) = by_itself.counters, by_itself.workers
 
@@ -275,6 +316,19 @@ def test_a_launch_records_its_software_counters(by_itself: LaunchResult) -> None
     assert 298 * 5e6 < counters.task_clock_ns < 2 * sum(worker.cpu_ns)
     assert counters.switches is not None
     assert counters.faults is not None
+
+
+@needs.perf
+def test_perf_counts_a_launch_and_is_not_a_leftover_process(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
+
+    assert outcome.status == "ok", outcome.reason
+    assert outcome.leftover_processes == ()
+    assert outcome.counters is not None
+    assert outcome.counters.source == "perf"
+    assert outcome.counters.running_share == 1.0
 
 
 @needs.perf

@@ -114,9 +114,25 @@ def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
     output = doctor_in(root, "--restore")
 
     assert read(root) == SPOILT
-    assert "changed to 30" in output
+    assert "had been changed to 30" in output
     assert not (root / STATE).exists()
     assert "Nothing to restore" in doctor_in(root, "--restore")
+
+
+def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
+    doctor_in(root, "--tune")
+    doctor_in(root, "--tune")
+    doctor_in(root, "--restore")
+
+    assert read(root) == SPOILT
+
+
+def test_json_of_tuning_has_values_before_and_after(root: Path) -> None:
+    output = json.loads(doctor_in(root, "--tune", "--json"))
+
+    assert {
+        setting["path"]: (setting["before"], setting["after"]) for setting in output["settings"]
+    } == {path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT}
 
 
 # Root may write everywhere, so it becomes somebody else once it has imported everything.
@@ -153,6 +169,13 @@ def test_without_permission_tuning_prints_the_commands(root: Path) -> None:
             assert f"    sysctl -w {setting}\n" in done.stderr
         assert "    echo 0 > /sys/kernel/mm/ksm/run\n" in done.stderr
         assert read(machine) == SPOILT
+
+
+def test_tune_and_restore_together_are_refused(tmp_path: Path) -> None:
+    code, _, err = corebound(tmp_path, "doctor", "--tune", "--restore", in_process=True)
+
+    assert code == 2
+    assert "exclude each other" in err
 
 
 def test_killed_tuning_can_be_restored(root: Path) -> None:

@@ -119,6 +119,14 @@ def test_an_unknown_environment_lists_the_known_ones(suite: Path) -> None:
         environments.find("brae", suite)
 
 
+@pytest.mark.quick
+def test_the_host_environment_needs_no_build(suite: Path) -> None:
+    environment = environments.find("host", suite)
+
+    assert environment is not None
+    assert any(package.startswith("corebound==") for package in environment.lock.packages)
+
+
 def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
     _, _, bare = made
     holding = "import sys; from pathlib import Path; from corebound.launch import environments;"
@@ -141,5 +149,5 @@ def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
     assert (count, environments.find("bare", suite)) == (1, None)
     assert size_bytes > 1_000_000
     assert not list(environments.environments_dir().glob("bare-*"))
-    with pytest.raises(InputError, match="`bare` has"):
+    with pytest.raises(InputError, match="`bare` has not been made"):
         environments.remove("bare")

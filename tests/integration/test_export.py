@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,18 @@ def test_asv_reads_every_value_and_sample(
     assert found == pytest.approx(medians_s)
 
 
+def test_asv_show_and_compare_print_the_values(project: Path, results: Path) -> None:
+    first, second = commits(project)
+    (machine,) = [file.parent.name for file in results.glob("*/machine.json")]
+
+    output = asv(project, "show", "--machine", machine, first)
+    compared = asv(project, "compare", "--machine", machine, first, second)
+
+    assert "hashing" in output
+    assert re.search(r"\bone-cpu\b.*\bn/a\b", output)
+    assert compared.count("hashing(") == 4
+
+
 def test_asv_publish_makes_graphs_of_both_commits(
     project: Path, results: Path, medians_s: dict[tuple[str, str], float]
 ) -> None:
@@ -220,6 +233,16 @@ def test_pyperf_reads_each_launch_as_a_run_with_its_warm_ups(
     assert recorded <= walls
     assert len(recorded) in UNDISTURBED
     assert benchmark.get_unit() == "second"
+
+
+def test_pyperf_shows_checks_and_compares_them(project: Path, suites: list[str]) -> None:
+    def tool(*arguments: str) -> str:
+        return run(project, sys.executable, "-m", "pyperf", *arguments)
+
+    assert "hashing[binding=none,threads=default]" in tool("show", "--metadata", suites[0])
+    assert "Number of run" in tool("stats", suites[0])
+    compared = tool("compare_to", "--table", *suites)
+    assert "Benchmark" in compared or "not significant" in compared
 
 
 def test_exported_pyperf_files_import_unchanged(

@@ -9,16 +9,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import needs
+from support.commands import busy_process
 
 pytestmark = pytest.mark.measures
 
 CPUS = sorted(os.sched_getaffinity(0))
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 SCENARIO = """\
 schema: 1
@@ -102,3 +105,61 @@ def test_leftover_processes_of_a_workload_are_named(tmp_path: Path) -> None:
     seen = findings_of(tmp_path, "strays", bindings="none")["strays"]
 
     assert seen["evidence"] == ["sleep: 2"]
+
+
+def test_a_competing_load_is_named(tmp_path: Path) -> None:
+    last = CPUS[-1]
+
+    with busy_process(last):
+        seen = findings_of(
+            tmp_path, "counts", bindings=f'{{cpus: "{last}"}}', iterations=150, retries=1
+        )["foreign-load"]
+
+    assert seen["cells"] == [f"binding=cpus:{last}"]
+    assert any("foreign load" in line for line in seen["evidence"])
+    assert "1 launch without results" in seen["evidence"]
+
+
+def test_a_throttling_quota_is_named(tmp_path: Path, quota: Path) -> None:
+    seen = findings_of(tmp_path, "counts", bindings="one-cpu", iterations=60, within=quota)[
+        "throttled"
+    ]
+
+    assert "2 launches kept and marked" in seen["evidence"]
+    assert any("throttling" in line for line in seen["evidence"])
+
+
+OF_THE_HOST = {"foreign-load", "steal", "throttled", "not-as-asked", "strays"}
+# A quarter of what accuses: beyond it something else really ran.
+QUIET_CPUS = 0.025
+
+
+def test_an_undisturbed_workload_is_valid(tmp_path: Path) -> None:
+    cpu, quiet = CPUS[-1], False
+    for _ in range(3):
+        before = _busy_share(cpu)
+        if not _is_accused(tmp_path, cpu):
+            return
+        quiet = quiet or max(before, _busy_share(cpu)) < QUIET_CPUS
+    if not quiet:
+        pytest.skip(f"others keep CPU {cpu} of this host busy")
+    pytest.fail(f"CPU {cpu} was quiet, and yet a launch on it was accused")
+
+
+def _is_accused(suite: Path, cpu: int) -> bool:
+    seen = findings_of(suite, "counts", bindings=f'{{cpus: "{cpu}"}}', iterations=150)
+    return bool(OF_THE_HOST & seen.keys())
+
+
+def _busy_share(cpu: int) -> float:
+    """What the CPU does while none of ours is on it."""
+
+    def idle() -> int:
+        for line in Path("/proc/stat").read_text().splitlines():
+            if line.startswith(f"cpu{cpu} "):
+                return sum(map(int, line.split()[4:6]))
+        raise AssertionError(f"no CPU {cpu}")
+
+    before, began_s = idle(), time.monotonic()
+    time.sleep(1.0)
+    return 1 - (idle() - before) * TICK_S / (time.monotonic() - began_s)

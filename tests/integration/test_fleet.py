@@ -157,7 +157,7 @@ def test_two_hosts_with_one_machine_id_are_not_merged(suite: Path) -> None:
     refused = corebound(suite, *copied)
 
     assert refused.code == 4
-    assert "to n1" in refused.err
+    assert "which belongs to n1" in refused.err
     assert collected(suite) == [1]
 
 

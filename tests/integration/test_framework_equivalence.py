@@ -6,6 +6,7 @@ trained networks; this file compares operations, and the other workloads.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.worker.workloads.shared import hourglass, small_network
 from support import hourglass_sums
-from support.environments import PreloadedFrameworks
+from support.environments import PreloadedFrameworks, json_from
 
 pytestmark = pytest.mark.frameworks
 
@@ -121,6 +122,58 @@ def test_the_small_networks_operations_match_pytorchs_count(
     assert counted == declared == NETWORK.matmul_flops
 
 
+def test_the_small_networks_operations_match_tensorflows_count(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    counted = imported.json_from(
+        "tensorflow",
+        "from corebound.worker.adapters.tensorflow import tf\n" + TENSORFLOW_COUNTS +
+        # The function that is traced into the step's graph, of forward, backward and update.
+        "functions = []\n"
+        "traced = tf.function\n"
+        "tf.function = lambda function: functions.append(function) or traced(function)\n"
+        "from corebound.worker.workloads.small_network_tensorflow import training\n"
+        f"training({NETWORK_SHAPE})\n"
+        "graph = traced(functions[0]).get_concrete_function().graph\n"
+        "print(json.dumps(counted(graph, ['MatMul'])))\n",
+        tmp_path,
+    )
+
+    assert counted == NETWORK.matmul_flops
+
+
+def test_the_small_networks_operations_match_mindspores_graph(tmp_path: Path) -> None:
+    graphs = tmp_path / "graphs"
+    json_from(
+        "mindspore",
+        "from corebound.worker.workloads.small_network_mindspore import training\n"
+        f"training({NETWORK_SHAPE}).step()\n"
+        "print('null')\n",
+        tmp_path,
+        MS_DEV_SAVE_GRAPHS="1",
+        MS_DEV_SAVE_GRAPHS_PATH=str(graphs),
+    )
+    # MindSpore counts no operations, so they are read off the products of the graph it runs.
+    (built,) = graphs.glob("graph_build_*.ir")
+
+    assert _mindspore_flops(built.read_text()) == NETWORK.matmul_flops
+
+
+def _mindspore_flops(graph: str) -> int:
+    """2·rows·inner·columns of every product, from the line of shapes below its own."""
+    shape = r"<Tensor\[\w+\], \((\d+), (\d+)\)>"
+    products = re.findall(
+        r"MatMul\([^\n]*, Bool\(([01])\), Bool\([01]\)\) [^\n]*\n"
+        rf" *: \({shape}, {shape}[^\n]*\) -> \({shape}\)",
+        graph,
+    )
+    assert len(products) == len(re.findall(r"MatMul\(", graph))
+    return sum(
+        2 * int(left[0 if transposed == "1" else 1]) * int(rows) * int(columns)
+        for transposed, *left, _, _, rows, columns in products
+    )
+
+
 # Equal weights and pixels from a generator whose numbers no version of NumPy changes, drawn
 # in PyTorch's order and layout.
 DRAWN = """
@@ -203,6 +256,13 @@ def stacks(
     }
 
 
+def test_both_hourglasses_have_the_same_parameters(stacks: dict[str, dict[str, Any]]) -> None:
+    pytorch, tensorflow = stacks["pytorch"]["parameters"], stacks["tensorflow"]["parameters"]
+
+    assert pytorch == tensorflow
+    assert _count(pytorch) == hourglass_sums.parameter_count(STACK)
+
+
 def test_both_hourglasses_count_the_same_operations(stacks: dict[str, dict[str, Any]]) -> None:
     assert (
         stacks["pytorch"]["flops"]
@@ -219,6 +279,28 @@ def test_with_equal_weights_both_hourglasses_give_equal_heat_maps(
     assert len(pytorch) == len(tensorflow) == 2 * 2 * 16 * 32 * 32
     # Some fifty convolutions, each normed, one after another.
     assert pytorch == pytest.approx(tensorflow, rel=1e-3, abs=1e-4)
+
+
+def test_with_equal_weights_both_hourglasses_train_alike(
+    stacks: dict[str, dict[str, Any]],
+) -> None:
+    pytorch, tensorflow = stacks["pytorch"], stacks["tensorflow"]
+
+    assert pytorch["losses"] == pytest.approx(tensorflow["losses"], rel=1e-4)
+    assert pytorch["losses"][2] < pytorch["losses"][0]
+    # A float32 of about one cannot tell moves that differ by less than 1e-7; the most is 1e-3.
+    most = max(pytorch["moved"])
+    assert pytorch["moved"] == pytest.approx(tensorflow["moved"], rel=1e-2, abs=2e-3 * most)
+
+
+def _count(shapes: list[list[int]]) -> int:
+    count = 0
+    for shape in shapes:
+        size = 1
+        for side in shape:
+            size *= side
+        count += size
+    return count
 
 
 def _flat(nested: Any) -> list[float]:

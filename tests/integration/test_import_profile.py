@@ -11,9 +11,19 @@ import pytest
 
 from support.commands import output_of
 from support.environments import python_of
+from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks
 
+SCENARIO = {
+    "schema": 1,
+    "name": "one",
+    "title": "One",
+    "question": "Where does its time go?",
+    "workload": {"command": ["true"]},
+    "environment": "host",
+    "measure": {"relaunch_disturbed": 0, "iterations": 2, "launches": {"min": 2, "max": 2}},
+}
 # What a user writes, who knows nothing of corebound.
 BY_HAND = """\
 import sys
@@ -41,6 +51,19 @@ with profile(
         profiler.step()
 profiler.export_chrome_trace(sys.argv[1])
 """
+
+
+def test_an_imported_profile_does_not_disturb_runs_and_reports(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(json.dumps(SCENARIO))  # JSON is YAML too
+    output_of(tmp_path, "import", "profile", str(ROOT / "tests/data/profiles/msprof"))
+    output_of(tmp_path, "run", "one.yaml", "--unlocked")
+    output_of(tmp_path, "run", "--resume", "--unlocked")
+    output_of(tmp_path, "report")
+
+    site = tmp_path / "reports" / "site"
+    assert "Conv2DBackpropFilterD" in (site / "operators.html").read_text()
+    assert 'href="operators.html"' in (site / "index.html").read_text()
+    assert (site / "scenario" / "one.html").is_file()
 
 
 @pytest.mark.quick

@@ -102,7 +102,7 @@ def test_without_a_package_to_install_the_files_are_measured_as_they_are(tmp_pat
     ran, told, message = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
 
     assert code == 0, err
-    assert "missing a git repository" in out
+    assert "these commits: missing a git repository of its own and a commit and pyproject" in out
     assert not (made / "asv.conf.json").exists()
     assert ran == 0, message
     assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}
@@ -122,7 +122,7 @@ def test_missing_project_files_are_named_and_commits_are_measured_once_they_exis
     _, whole, _ = corebound(repository, "init", "--function", "shop.prices:total")
 
     assert "missing pyproject.toml." in lacking
-    assert "delete scenarios/total.yaml" in lacking
+    assert "delete scenarios/total.yaml and run this again" in lacking
     assert "environment: host" in before
     assert "lacks" not in whole
     assert "environment: project" in scenario.read_text()
@@ -145,10 +145,28 @@ def test_on_a_terminal_it_asks_for_the_ci_service_and_again_after_a_typing_mista
         check=True,
     )
 
-    assert "github?" in completed.stdout + completed.stderr
+    assert "Did you mean github?" in completed.stdout + completed.stderr
     assert ".github/workflows/corebound.yml" in completed.stdout
     assert ".gitlab-ci.yml" not in completed.stdout
     assert not (repository / "scenarios").exists()
+
+
+def test_existing_files_are_kept_and_listed(repository: Path) -> None:
+    (repository / "Makefile").write_text("all:\n\techo mine\n")
+    (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
+    (repository / "asv.conf.json").write_text('{"version": 1}\n')
+    before = {name: (repository / name).read_text() for name in ("Makefile", ".gitlab-ci.yml")}
+
+    code, out, _ = corebound(repository, "init", "--function", "shop.prices:total")
+    second, told, _ = corebound(repository, "init", "--function", "shop.prices:total", "--json")
+
+    assert code == second == 0
+    assert {name: (repository / name).read_text() for name in before} == before
+    assert "include corebound.mk" in out
+    assert "local: .gitlab/corebound.yml" in out
+    fates = json.loads(told)["files"]
+    assert fates["Makefile"] == fates["asv.conf.json"] == "left alone"
+    assert fates["scenarios/total.yaml"] == "there already"
 
 
 @pytest.mark.parametrize(
@@ -281,7 +299,7 @@ def test_githubs_compare_job_names_the_slower_cell(clone: Path) -> None:
     codes, summary, message = on_github(clone, "compare", **shas)
 
     assert codes == [0, 1], message
-    assert "1 of 1" in summary
+    assert "1 of 1 cells slower" in summary
 
 
 def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
@@ -301,6 +319,15 @@ def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
 
     assert completed.returncode == 1, completed.stderr
     assert "<failure" in (clone / "speed.xml").read_text()
+
+
+def test_gitlabs_nightly_script_builds_the_site_for_pages(clone: Path) -> None:
+    completed = on_gitlab(clone, "speed-nightly", CI_PIPELINE_SOURCE="schedule")
+
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "no new regression" in (clone / "speed.txt").read_text()
+    assert "shop.prices:total" in (clone / "public" / "index.html").read_text()
+    assert on_gitlab(clone, "speed-pages").returncode == 0
 
 
 def test_the_makefile_has_its_targets(repository: Path) -> None:

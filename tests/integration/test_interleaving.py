@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -146,6 +147,19 @@ def test_all_import_before_they_set_up_one_after_the_other(tmp_path: Path) -> No
     first_iterations = [spans(tmp_path, side)[0] for side in "abc"]
     assert first_iterations[0][1] <= begins[1][1]
     assert first_iterations[1][1] <= begins[2][1]
+
+
+@pytest.mark.measures
+def test_time_slices_are_recorded_when_they_ran(tmp_path: Path) -> None:
+    outcomes = together(tmp_path, "a", "b")
+
+    for side, outcome in zip("ab", outcomes, strict=True):
+        began_us = [time_slice.began_us for time_slice in outcome.workers[0].time_slices]
+        starts = [began for began, _ in spans(tmp_path, side)[1::3]]
+        # On a busy host one or another begins late; what they have in common is between clocks.
+        late_us = [us - ns / 1000 for us, ns in zip(began_us, starts, strict=True)]
+        between_us = statistics.median(late_us)
+        assert statistics.median(abs(us - between_us) for us in late_us) < 5_000
 
 
 def test_interleaved_workers_are_not_foreign_load(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_a_launch_records_the_affinity_of_its_threads(run: Launcher) -> None:
     assert {stay.cpu for thread in worker.threads for stay in thread.stays} <= {CPUS[-1]}
 
 
+def test_parameters_reach_the_workload(run: Launcher) -> None:
+    assert run("parametrised", parameters={"factor": 3}).status == "ok"
+    wrong = run("parametrised", parameters={"fcator": 3})
+    assert wrong.status == "failed"
+    assert "fcator" in str(wrong.reason)
+
+
 @pytest.mark.quick
 @needs.two_cpus
 @pytest.mark.parametrize("function", ["moves_itself", "moves_a_thread"])
@@ -61,6 +68,13 @@ def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) 
 
     assert outcome.status == "invalid"
     assert f"its slot is {CPUS[0]}" in outcome.evidence[0]
+
+
+@needs.two_cpus
+def test_a_worker_that_narrows_its_slot_is_invalid(run: Launcher) -> None:
+    outcome = run("moves_itself", cpus=tuple(CPUS), parameters={"to": CPUS[1]})
+
+    assert outcome.status == "invalid"
 
 
 @needs.two_cpus
@@ -141,11 +155,15 @@ def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, mes
     assert (outcome.fix is None) == (function in {"raises", "raises_later", "kills_itself"})
 
 
+def test_a_failure_has_its_traceback_in_the_log(run: Launcher) -> None:
+    assert "RuntimeError" in run("raises").log
+
+
 def test_a_wrong_result_fails_before_timing(run: Launcher) -> None:
     wrong = run("counted", parameters={"good": False})
 
     assert wrong.status == "failed"
-    assert "41 is not" in str(wrong.reason)
+    assert "41 is not the answer" in str(wrong.reason)
     assert wrong.workers[0].wall_ns == ()
 
 
@@ -185,7 +203,11 @@ def test_a_command_that_fails_is_a_failure(run: Launcher) -> None:
     outcome = run(None, command=["false"])
 
     assert outcome.status == "failed"
-    assert "exited with 1" in str(outcome.reason)
+    assert "`false` exited with 1" in str(outcome.reason)
+
+
+def test_a_command_that_does_not_exist_is_a_failure(run: Launcher) -> None:
+    assert "was not found" in str(run(None, command=["no-such-program"]).reason)
 
 
 def test_an_interpreter_that_does_not_exist_is_a_failure(run: Launcher) -> None:
@@ -193,6 +215,16 @@ def test_an_interpreter_that_does_not_exist_is_a_failure(run: Launcher) -> None:
 
     assert outcome.status == "failed"
     assert "No such file" in str(outcome.reason)
+
+
+def test_the_scratch_folder_is_removed_with_the_supervisor(tmp_path: Path) -> None:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+
+    with Supervision(folder):
+        assert folder.exists()
+
+    assert not folder.exists()
 
 
 def test_an_interrupt_while_a_worker_starts_leaves_nothing(

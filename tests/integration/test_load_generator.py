@@ -127,6 +127,16 @@ def test_failed_requests_are_counted_by_kind_and_have_no_latency(
     assert (counted.count if counted else 0) == answered.ok
 
 
+def test_requests_to_a_server_that_never_answers_time_out_and_are_repeated(
+    server: Server, generator: GeneratorClient
+) -> None:
+    generator.order(an_order_to(server, "/hang", requests=8, timeout_s=0.2))
+    answered = generator.go()
+
+    assert answered.errors == {"timeout": 8}
+    assert adds_up(answered, 8)
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("shape", ["closed", "constant"])
 def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
@@ -145,6 +155,18 @@ def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
     assert answered.errors["refused"] > 0
     assert set(answered.errors) <= {"refused", "reset", "closed"}
     assert adds_up(answered, requests)
+
+
+def test_every_request_to_a_missing_server_is_an_error(
+    server: Server, generator: GeneratorClient
+) -> None:
+    server.end()
+
+    warmed = generator.order(an_order_to(server, warmup_requests=3))
+    answered = generator.go()
+
+    assert warmed == Warmed(ok=0, errors={"refused": 3})
+    assert answered.errors == {"refused": 100}
 
 
 def test_connections_closed_by_the_server_are_reopened(
@@ -166,6 +188,36 @@ def test_connections_closed_by_the_server_are_reopened(
     restarted.end()
 
     assert (answered.ok, answered.errors) == (100, {})
+
+
+@pytest.mark.measures
+def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_one(
+    server: Server, tmp_path: Path
+) -> None:
+    answered = {}
+    for shape, more in (("poisson", {"rate_per_s": 100.0}), ("closed", {"concurrency": 4})):
+        with start_generator(tmp_path / shape) as started:
+            # A closed loop of four, 30 ms each, sends some 130 in a second; an open one 100.
+            order = an_order_to(
+                server, "/ok?ms=30", shape=shape, requests=600, warmup_requests=8, **more
+            )
+            started.generator.order(order)
+            stopping = meanwhile(lambda: server.stopped_for(2.0), after_s=0.5)
+            answered[shape] = started.generator.go()
+            stopping.join()
+
+    opened, closed = (latency.percentiles(answered[shape].latencies) for shape in answered)
+    assert opened is not None
+    assert closed is not None
+    # Some 200 requests were meant to go while it stood still, half of them for over a second.
+    assert opened.p99_9_ns >= 1_800_000_000
+    assert opened.p90_ns >= 500_000_000
+    # Four waited: 0.7 % of the requests, which its 90th percentile knows nothing of.
+    assert closed.max_ns >= 1_800_000_000
+    assert closed.p90_ns < 500_000_000
+    assert answered["poisson"].ok == answered["closed"].ok == 600
+    still = [window.ok for window in answered["poisson"].windows]
+    assert still.count(0) * answered["poisson"].window_ns >= 1_500_000_000
 
 
 @pytest.mark.quick
@@ -234,6 +286,14 @@ def test_throughput_and_percentiles_match_ab(server: Server, tmp_path: Path) -> 
 
 
 @needs.ab
+def test_failed_requests_of_ab_are_counted(server: Server, generator: GeneratorClient) -> None:
+    generator.order(an_order_to(server, "/mixed", client="ab"))
+    answered = generator.go()
+
+    assert (answered.ok, answered.errors) == (75, {"status": 25})
+
+
+@needs.ab
 def test_an_ab_that_fails_is_an_error_with_its_message(
     server: Server, generator: GeneratorClient
 ) -> None:
@@ -242,7 +302,7 @@ def test_an_ab_that_fails_is_an_error_with_its_message(
     failure = generator.order(order)
 
     assert isinstance(failure, protocol.Failure)
-    assert "has expired" in failure.what
+    assert "timeout specified has expired" in failure.what
 
 
 def test_without_ab_the_error_says_how_to_install_it(server: Server, tmp_path: Path) -> None:
@@ -282,6 +342,17 @@ def test_the_generator_runs_until_its_orders_end(server: Server, tmp_path: Path)
         started.generator.order(an_order_to(server))
         started.generator.go()
         assert started._supervision.exit_code(started._pid) is None
+
+        started.generator.part()
+
+        assert started.exit_code() == 0
+
+
+def test_a_generator_that_is_abandoned_before_measuring_exits_quietly(
+    server: Server, tmp_path: Path
+) -> None:
+    with start_generator(tmp_path) as started:
+        started.generator.order(an_order_to(server))
 
         started.generator.part()
 

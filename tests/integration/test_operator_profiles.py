@@ -13,8 +13,10 @@ from corebound.launch.launch import LaunchResult
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.traces import folder_of
+from corebound.scenario.runtimes import RUNTIMES, Framework
 from support.commands import corebound
 from support.environments import launch_once, python_of
+from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks
 
@@ -102,6 +104,14 @@ def test_the_table_of_resnet50_adds_up_to_its_step(resnet50: OperatorProfile) ->
     assert outside_ns < 0.2 * step_ns
     assert resnet50.iterations == 5
     assert resnet50.phases == {}
+
+
+def test_the_profile_of_resnet50_has_its_layers(resnet50: OperatorProfile) -> None:
+    calls = {operator.type: operator.calls for operator in resnet50.operators}
+
+    # 53 convolutions, each followed by a batch normalisation, and one fully connected layer.
+    assert calls["aten::convolution"] == calls["aten::native_batch_norm"] == 53
+    assert calls["aten::addmm"] == 1
 
 
 def test_a_resumed_run_does_not_repeat_a_profile(suite: Path) -> None:
@@ -218,3 +228,14 @@ def test_every_framework_lists_the_operators_of_a_training_step(
         operator for operator in profile.operators if re.search("MatMul|mm$", operator.type)
     ]
     assert sum(product.calls for product in products) == 20
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "framework", [name for name, runtime in RUNTIMES.items() if runtime.server is None]
+)
+def test_an_adapter_has_a_profiler_or_a_reason(framework: Framework) -> None:
+    name = "python" if framework == "none" else framework.replace("-", "_")
+    adapter = ROOT / f"src/corebound/worker/adapters/{name}.py"
+
+    assert ("\ndef profile(" in adapter.read_text()) == (not RUNTIMES[framework].unprofiled)

@@ -106,6 +106,20 @@ def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Pa
     assert "Traceback" in saved.read_text()
 
 
+def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ImportError('broken')")
+    result = subprocess.run(
+        COREBOUND,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 70
+    assert "internal error: ImportError: broken" in result.stderr
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize("place", ["{}", "weakref.finalize(type('T', (), {{}})(), lambda: {})"])
 def test_an_interrupt_while_modules_load_ends_at_once(
@@ -155,5 +169,5 @@ def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
     first, *rest = result.stderr.splitlines()
     assert result.returncode == 70
     assert "internal error: KeyError" in first
-    assert "not be saved" in first
+    assert "The traceback could not be saved" in first
     assert "Traceback (most recent call last):" in rest

@@ -77,3 +77,16 @@ def test_perf_that_cannot_attach_says_why(tmp_path: Path) -> None:
         assert counting.close() == {}
         assert "no-such-event" in str(counting.reason) or "perf" in str(counting.reason)
         assert supervision.end(grace_s=0.0) == ()
+
+
+@needs.perf
+def test_perf_ends_with_its_launch(tmp_path: Path) -> None:
+    with Supervision(tmp_path / "run") as supervision:
+        counting = Perf(("task-clock",), supervision, tmp_path)
+        counting.start({os.getpid()})
+        counting.start_counting()
+
+        supervision.end(grace_s=0.0)
+
+        assert processes_below(supervision.pid) == {}
+        counting.close()

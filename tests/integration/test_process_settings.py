@@ -56,7 +56,7 @@ def test_a_host_that_allows_fewer_huge_pages_skips_the_cell(tmp_path: Path) -> N
 
     (reason,) = {launch.reason for launch in launches if launch.status == "skipped"}
     assert reason is not None
-    assert reason.startswith("`thp: always`")
+    assert reason.startswith("`thp: always` is more than this host allows: ")
 
 
 def test_a_worker_that_allows_itself_huge_pages_again_is_invalid(tmp_path: Path) -> None:
@@ -103,3 +103,11 @@ def test_each_openmp_runtime_that_can_be_loaded_is_loaded(tmp_path: Path) -> Non
         assert worker.environment["KMP_BLOCKTIME"] == worker.environment["GOMP_SPINCOUNT"] == "0"
         loaded = {"gnu": "libgomp", "intel": "libiomp5.so", "llvm": "libomp.so"}[runtime]
         assert any(name.startswith(loaded) for name in worker.libraries)
+
+
+def test_a_process_without_openmp_is_invalid_where_a_runtime_is_set(tmp_path: Path) -> None:
+    launches = _run(tmp_path, code=4, openmp="gnu")
+
+    assert launches[0].evidence == (
+        "the OpenMP runtime `gnu` was set, but the worker has loaded none",
+    )

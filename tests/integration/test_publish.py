@@ -87,7 +87,7 @@ def test_a_folder_of_something_else_is_left_alone(suite: Path) -> None:
     completed = publish(suite, "--to", "precious")
 
     assert completed.code == 2
-    assert "a published site" in completed.err
+    assert "other than a published site" in completed.err
     assert (suite / "precious" / "thesis.txt").read_text() == "years of work"
 
 

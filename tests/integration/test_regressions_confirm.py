@@ -106,6 +106,19 @@ def test_a_regression_is_confirmed_by_interleaving_both_commits(
     assert [toy.commits[place][:10] for place in (9, 10)] == change["compare"][2:4]
 
 
+def test_a_change_point_between_equal_commits_is_refuted_permanently(
+    measured: tuple[Toy, Stored],
+) -> None:
+    toy, real = measured
+    points(toy, real, EQUAL)
+
+    code, change = document(toy, "--confirm")
+
+    assert (code, change["alarm"]) == (0, False)
+    assert (change["confirmation"]["answer"], change["confirmation"]["both"]) == ("refuted", True)
+    assert document(toy)[0] == 0
+
+
 def test_a_scenario_that_changed_since_the_last_point_is_not_compared(
     measured: tuple[Toy, Stored],
 ) -> None:
@@ -121,4 +134,4 @@ def test_a_scenario_that_changed_since_the_last_point_is_not_compared(
 
     assert code == 1
     assert change["confirmation"]["answer"] == "impossible"
-    assert "has changed" in change["confirmation"]["how"]
+    assert "the scenario has changed" in change["confirmation"]["how"]

@@ -18,7 +18,9 @@ import pytest
 import yaml
 
 from corebound.machine.procfs import processes_below
+from corebound.machine.topology import CpuId, cpu_list
 from corebound.records import jsonl
+from corebound.records.launch_record import Launch
 from support import commands, needs
 from support.repositories import sleeping_suite, write_scenario
 
@@ -194,6 +196,27 @@ def test_a_run_launches_every_cell_and_prints_the_results(with_helper: Path) -> 
     assert wait_until_gone(with_helper) == []
 
 
+def test_configurations_that_are_the_same_here_are_measured_once(suite: Path) -> None:
+    cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    matrix = {"binding": ["none", "one-cpu", {"cpus": cpus}]}
+    measure = {"iterations": 10, "relaunch_disturbed": 0, "launches": {"min": 2, "max": 2}}
+    changed(suite, "nap", matrix=matrix, measure=measure, baseline={"binding": {"cpus": cpus}})
+
+    code, out, err = run(suite, "nap.yaml")
+
+    assert code == 0
+    assert "1 of 3 configurations" in err
+    (stored,) = records(suite)
+    bound = f"binding=cpus:{cpu_list(CpuId(cpu) for cpu in os.sched_getaffinity(0))}"
+    assert stored.run.duplicates == {"nap": {"binding=none": bound}}
+    assert launched(stored) == Counter(
+        (block, key, "ok") for block in range(2) for key in (bound, "binding=one-cpu")
+    )
+    assert f"{bound.removeprefix('binding=')} | none" in out
+    run(suite, "nap.yaml", "--resume")
+    assert records(suite) == [stored]
+
+
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.quick), 1, 2, 3])
 def test_a_run_killed_by_sigkill_leaves_nothing_and_resumes_without_repetition(
     with_helper: Path, seed: int
@@ -308,6 +331,16 @@ def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(
     assert wait_until_gone(long) == []
 
 
+def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
+    run(suite, "nap.yaml")
+    before = records(suite)
+
+    code, _, _ = run(suite, "--resume")
+
+    assert code == 0
+    assert records(suite) == before
+
+
 # Naps of a launch that lasts longer than it takes to see that the one before is recorded.
 INTERRUPTIBLE = {"seconds": 0.05}
 
@@ -383,7 +416,7 @@ def test_resume_reports_an_interrupted_run_of_a_changed_scenario(long: Path) -> 
     code, _, err = run(long, "--resume")
 
     assert code == 2
-    assert "has changed" in err
+    assert "a scenario has changed" in err
     assert older.read_bytes() == before
 
 
@@ -404,7 +437,7 @@ def test_a_changed_scenario_is_not_resumed_silently(suite: Path) -> None:
     code, _, err = run(suite, "--resume")
 
     assert code == 2
-    assert "has changed" in err
+    assert "a scenario has changed" in err
 
 
 def test_only_one_run_measures_at_a_time(
@@ -422,11 +455,33 @@ def test_only_one_run_measures_at_a_time(
     first.communicate(timeout=30)
 
     assert code == 3, err
-    assert "is measuring" in err
+    assert "another run is measuring" in err
     assert f"process {first.pid}" in err
     assert f"Waiting for the run of process {first.pid}" in message
     waiting.communicate(timeout=60)
     assert waiting.returncode == 0
+
+
+def test_failed_launches_are_recorded_and_set_the_exit_code(suite: Path) -> None:
+    (suite / "nap.py").write_text("def setup(*, seconds):\n    raise ValueError('no bed')\n")
+
+    code, _, err = run(suite, "nap.yaml")
+
+    assert code == 4
+    assert "no bed" in err
+    (stored,) = records(suite)
+    failed: list[Launch] = [launch for launch in stored.launches if launch.status == "failed"]
+    assert failed
+    assert all("no bed" in str(one.reason) and "Traceback" in one.log for one in failed)
+
+
+def test_a_run_whose_cells_all_exceed_the_host_ends_with_an_error(suite: Path) -> None:
+    changed(suite, "big", matrix={"binding": [{"cpus": "60000"}]}, baseline=None)
+
+    code, _, err = run(suite, "big.yaml")
+
+    assert code == 3, err
+    assert "60000" in err
 
 
 @pytest.mark.parametrize(
@@ -457,3 +512,22 @@ def test_results_go_to_standard_output_and_progress_to_standard_error(suite: Pat
     assert "Records: reports/records/" in out
     assert "block 1" in err
     assert "Records:" not in err
+
+
+def test_a_budget_of_zero_is_refused_and_leaves_no_run(suite: Path) -> None:
+    code, _, err = run(suite, "nap.yaml", "--budget", "0s")
+
+    assert code == 2
+    assert "--budget" in err
+    assert not (suite / "reports").exists()
+
+
+def test_a_missing_environment_sets_the_exit_code(suite: Path) -> None:
+    (suite / "environments").mkdir()
+    (suite / "environments" / "numpy-bare.txt").write_text("numpy\n")
+    changed(suite, "bare", name="bare", environment="numpy-bare")
+
+    code, _, err = run(suite, "nap.yaml", "bare.yaml", "--only", "binding=none")
+
+    assert code == 3, err
+    assert "environment `numpy-bare` has not been made." in err

@@ -103,6 +103,25 @@ def test_int8_is_quantized_and_near_float32(tmp_path: Path) -> None:
     assert integer == 4  # attention in and out, and two products after it
 
 
+def test_int8_in_pytorch_is_quantized_and_near_float32(tmp_path: Path) -> None:
+    parameters = {**ENCODER["parameters"], "dtype": "int8"}
+
+    outcome = launch_once(
+        tmp_path,
+        "pytorch",
+        kind="profile",
+        workload="encoder-inference",
+        parameters=parameters,
+        measure={"operators": 2},
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    (integer,) = [one for one in profile.operators if one.type == "quantized::linear_dynamic"]
+    assert integer.calls == 2  # the two products after attention
+
+
 # A network of one kernel: compiling the encoder takes most of a minute.
 COMPILED = """
 import torch
@@ -154,6 +173,19 @@ def test_openvino_that_takes_fewer_threads_than_requested_is_invalid(tmp_path: P
     assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
 
 
+def test_openvino_runs_several_requests_at_once_for_throughput(tmp_path: Path) -> None:
+    parameters = {**RESNET["parameters"], "mode": "throughput"}
+
+    outcome = launch_once(
+        tmp_path, "openvino", workload=RESNET["workload"], parameters=parameters, threads=2
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert worker.work["images"] >= 1
+    assert worker.threads_used == 2
+
+
 def test_a_session_that_ignores_the_requested_threads_is_invalid(tmp_path: Path) -> None:
     (tmp_path / "deaf.py").write_text(
         "import onnxruntime\n"
@@ -170,7 +202,7 @@ def test_a_session_that_ignores_the_requested_threads_is_invalid(tmp_path: Path)
 
     assert outcome.status == "invalid"
     # How many were busy depends on the host's CPUs and on what else runs.
-    assert "framework uses 4" in outcome.evidence
+    assert "2 threads were requested, but the framework uses 4" in outcome.evidence
 
 
 def test_threads_that_a_runtime_pins_stay_within_their_binding(tmp_path: Path) -> None:
@@ -278,6 +310,34 @@ def test_llama_cpp_pins_each_thread_to_a_cpu_of_its_own(tmp_path: Path) -> None:
     (worker,) = outcome.workers
     pinned = [cpus for thread in worker.threads for cpus in thread.allowed if len(cpus) == 1]
     assert len(set(pinned)) == 2
+
+
+def test_llama_cpp_in_8_bits_writes_nearly_what_32_bits_do(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    cosine = imported.json_from(
+        "llama-cpp",
+        "import numpy as np\n"
+        "from corebound.worker.workloads.decoder_llama_cpp import inference\n"
+        "results = [inference(context=16, prompt=8, dtype=dtype).step().ravel()\n"
+        "    for dtype in ('float32', 'int8')]\n"
+        "print(json.dumps(float(np.corrcoef(results)[0, 1])))\n",
+        tmp_path,
+    )
+
+    assert 0.99 < cosine < 1.0
+
+
+def test_llama_cpp_lists_the_operators_of_a_step(tmp_path: Path) -> None:
+    outcome = launch_once(
+        tmp_path, "llama-cpp", kind="profile", measure={"operators": 3}, **DECODER
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = outcome.workers[0].profile
+    assert profile is not None
+    (products,) = [one for one in profile.operators if one.type == "MUL_MAT"]
+    assert products.calls == 17  # four in each of four layers, and the last one
 
 
 MODEL = """

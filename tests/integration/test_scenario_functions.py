@@ -42,3 +42,18 @@ def test_neighbours_run_at_the_same_time_on_the_cores_that_they_are_given(
     measured, neighbour = cpus.values()
     assert measured.isdisjoint(neighbour) == (cores == "split")
     assert sum(thread.run_ns or 0 for thread in worker.threads) > 0
+
+
+def test_a_round_of_boosting_uses_the_requested_threads(tmp_path: Path) -> None:
+    _beside(tmp_path, "boosting_rounds")
+
+    outcome = launch_once(
+        tmp_path,
+        "lightgbm",
+        workload="boosting_rounds:rounds",
+        parameters={"rows": 3000},
+        threads=2,
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    assert outcome.workers[0].threads_used == 2

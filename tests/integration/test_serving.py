@@ -20,6 +20,7 @@ import corebound
 from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
 from corebound.machine.procfs import processes_below
+from corebound.planning.models import Command
 from corebound.records import jsonl
 from corebound.serving import servers
 from corebound.serving.served_model import ServedModel
@@ -149,7 +150,7 @@ def test_a_bound_that_the_server_cannot_meet_fails_with_the_reason(served: Serve
     outcome = served(server="fastapi", workers=1, threads=1, iterations=250, parameters=parameters)
 
     assert outcome.status == "failed"
-    assert "0.01 ms" in (outcome.reason or "")
+    assert "took longer than 0.01 ms" in (outcome.reason or "")
 
 
 def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
@@ -222,7 +223,25 @@ def test_a_port_that_is_taken_fails_with_the_reason(
 
     assert outcome.status == "failed"
     assert "in `startup`" in (outcome.reason or "")
-    assert "Address already" in outcome.log
+    assert "Address already in use" in outcome.log
+
+
+def test_a_missing_server_program_fails(served: Serve) -> None:
+    def gone(order: ServingSpec) -> ServingSpec:
+        return replace(order, command=Command(argv=("/no/such/torchserve",), env=()))
+
+    outcome = served(change=gone)
+
+    assert outcome.status == "failed"
+    assert "could not be started" in (outcome.reason or "")
+
+
+def test_a_slow_startup_times_out(served: Serve) -> None:
+    outcome = served(timeout_s=2.0)
+
+    assert outcome.status == "timed-out"
+    assert "`startup`" in (outcome.reason or "") or "`model`" in (outcome.reason or "")
+    assert processes_of_servers() == []
 
 
 @pytest.mark.parametrize("server", ["torchserve", "litserve", "fastapi"])

@@ -6,8 +6,10 @@ import contextlib
 import os
 import shutil
 import signal
+import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +22,22 @@ from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
+from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
+from corebound.serving.processes import Processes, await_workers
 from corebound.serving.served_model import ServedModel
 from corebound.serving.servers import Server
 from corebound.serving.session import ServingSpec
+from corebound.stats import latency
+from corebound.worker import protocol
 from support import needs
+from support.build import a_traffic
 from support.servers import (
     Serve,
+    a_serving_order,
     below_with,
     make_scratch,
     server_launcher,
+    start_generator,
     while_measuring,
 )
 
@@ -79,7 +88,7 @@ def test_a_launcher_that_binds_nothing_is_detected(served: Serve, tmp_path: Path
 
     assert outcome.status == "invalid"
     assert any("its slot is" in one for one in outcome.evidence)
-    assert "`python` first" in (outcome.fix or "")
+    assert "`python` first on its PATH" in (outcome.fix or "")
     # What each worker really got is there.
     every = tuple(sorted(os.sched_getaffinity(0)))
     assert {thread.allowed[0] for worker in outcome.workers for thread in worker.threads} == {every}
@@ -233,3 +242,73 @@ def test_without_java_the_launch_fails_and_says_how_to_install_it(
     assert outcome.status == "failed"
     assert "needs Java" in (outcome.reason or "")
     assert "default-jre-headless" in (outcome.fix or "")
+
+
+@contextmanager
+def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[Server]:
+    """A launch's server with all its workers, for as long as it is wanted."""
+    processes = Processes(
+        supervision,
+        lambda: None,
+        scratch=order.scratch,
+        python_path=order.python_path,
+        timeout_s=order.timeout_s,
+    )
+    reports = order.scratch / "reports"
+    processes.folder.mkdir()
+    reports.mkdir()
+    server = order.server(order.model(processes.execute), reports)
+    needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
+    root = processes.spawn(order.command, needs=needs)
+    try:
+        await_workers(server, processes, root=root, count=len(order.placement.slots))
+        yield server
+    finally:
+        supervision.end(grace_s=0.0)
+
+
+def answered_by(client: Client, server: Server, folder: Path) -> Answered:
+    """A hundred requests and some, four at a time, sent by this client."""
+    folder.mkdir()
+    order = GeneratorOrder(
+        traffic=a_traffic(requests=120, warmup_requests=20, concurrency=4, client=client),
+        host="127.0.0.1",
+        port=server.port,
+        path=server.path,
+        content_type=server.content_type,
+        body_file=str(server.body),
+    )
+    with start_generator(folder) as started:
+        assert isinstance(started.generator.order(order), Warmed)
+        answered = started.generator.go()
+        started.generator.part()
+        assert started.exit_code() == 0
+        return answered
+
+
+@pytest.mark.measures
+@needs.ab
+def test_throughput_and_percentiles_match_apachebench(
+    scratch: Path, supervision: Supervision, tmp_path: Path
+) -> None:
+    """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
+    order = a_serving_order("fastapi", scratch, workers=1, threads=1, parameters={"concurrency": 4})
+    figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
+    with a_running_server(order, supervision) as server:
+        for turn in range(3):
+            clients: tuple[Client, ...] = ("ab", "corebound") if turn % 2 else ("corebound", "ab")
+            for client in clients:
+                answered = answered_by(client, server, tmp_path / f"{client}-{turn}")
+                result = latency.percentiles(answered.latencies)
+                assert result is not None
+                assert (answered.ok, answered.errors) == (120, {})
+                each_ns = answered.duration_ns / answered.ok
+                figures[client].append((each_ns, result.p50_ns, result.p90_ns, result.p99_ns))
+
+    for position in range(4):
+        theirs, ours = (
+            [values[position] for values in figures[client]] for client in ("ab", "corebound")
+        )
+        noise = max(1.5, max(theirs) / min(theirs), max(ours) / min(ours))
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        assert 1 / noise < ratio < noise, figures

@@ -14,6 +14,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.serving.served_model import ServedModel
 from corebound.serving.session import ServingSpec
 from corebound.stats import latency
+from support import needs
 from support.servers import Serve, make_scratch, server_launcher
 
 pytestmark = pytest.mark.frameworks
@@ -58,6 +59,16 @@ def test_a_server_streams_the_words_that_were_asked_for(served: Serve, server: s
     assert {"fastapi": "uvicorn", "llama-server": "xllamacpp"}[server] in worker.versions
 
 
+@needs.two_cpus
+def test_each_worker_of_fastapi_reports_the_threads_it_has(served: Serve) -> None:
+    outcome = served(
+        server="fastapi", parameters=PARAMETERS, **{**TEXTS, "workers": 2, "threads": 1}
+    )
+
+    assert (outcome.status, outcome.reason) == ("ok", None), outcome.log
+    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
+
+
 def test_llama_server_that_starts_fewer_threads_than_requested_is_invalid(served: Serve) -> None:
     outcome = served(
         server="llama-server",
@@ -67,7 +78,7 @@ def test_llama_server_that_starts_fewer_threads_than_requested_is_invalid(served
     )
 
     assert outcome.status == "invalid", outcome.reason
-    assert "2 threads" in (outcome.reason or "")
+    assert "2 threads were requested, but the framework uses 1" in (outcome.reason or "")
 
 
 def test_a_text_that_differs_from_the_models_fails_before_timing(served: Serve) -> None:
@@ -84,4 +95,4 @@ def test_a_text_that_differs_from_the_models_fails_before_timing(served: Serve) 
     outcome = served(server="llama-server", parameters=PARAMETERS, change=misled, **TEXTS)
 
     assert outcome.status == "failed"
-    assert "w300 w301" in (outcome.reason or "")
+    assert "' w300 w301' was expected" in (outcome.reason or "")

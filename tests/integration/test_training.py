@@ -170,7 +170,7 @@ def test_a_checkpoint_of_other_weights_is_detected(
         tmp_path,
     )
 
-    assert result.startswith("the checkpoint")
+    assert result.startswith("the checkpoint does not contain the trained `")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -232,3 +232,26 @@ def test_a_data_set_gives_valid_images_and_detects_invalid_ones(
         "the data set returned (4, 3, 16, 16) images; expected (4, 3, 16, 16) in 0 to 1.",
         False,
     ]
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "tensorflow"])
+def test_adapters_describe_what_is_in_use(
+    tmp_path: Path, imported: PreloadedFrameworks, framework: str
+) -> None:
+    described = imported.json_from(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
+
+    assert set(described) == {"threads_used", "inter_op_used", "versions", "blas"}
+    assert framework in described["versions"]
+    assert described["threads_used"] is None
+
+
+def test_tensorflow_uses_the_requested_threads(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    described = imported.json_from(
+        "tensorflow",
+        "adapter.prepare(seed=1, intra_op=3, inter_op=2)\nprint(json.dumps(adapter.describe()))\n",
+        tmp_path,
+    )
+
+    assert (described["threads_used"], described["inter_op_used"]) == (3, 2)

@@ -75,6 +75,20 @@ def test_phases_of_the_tensorflow_hourglass_are_complete(
     assert phases["update"] == pytest.approx(operators["ResourceApplyMomentum"], abs=100)
 
 
+def test_phases_of_a_keras_model_are_complete_but_for_unscoped_operators(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    phases, _ = profiled(
+        imported,
+        "tensorflow",
+        KERAS + "step = lambda: model.train_on_batch(inputs, targets)\n",
+        tmp_path,
+    )
+
+    # Its metrics, and sums of gradients, lie in no scope.
+    assert set(phases) == {"forward", "backward", "update", "untold"}
+
+
 @pytest.mark.quick
 def test_a_model_that_does_not_train_has_no_phases(
     tmp_path: Path, imported: PreloadedFrameworks
@@ -85,6 +99,17 @@ def test_a_model_that_does_not_train_has_no_phases(
 
     assert phases == {}
     assert operators
+
+
+def test_eager_tensorflow_shows_only_the_update_phase(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    phases, operators = profiled(
+        imported, "tensorflow", SMALL.format(framework="tensorflow", mode="eager"), tmp_path
+    )
+
+    assert set(phases) == {"update", "untold"}
+    assert phases["update"] == pytest.approx(operators["ResourceApplyGradientDescent"], abs=100)
 
 
 def test_phases_of_a_mindspore_graph_are_complete_but_for_expanded_operators(
@@ -101,3 +126,14 @@ def test_phases_of_a_mindspore_graph_are_complete_but_for_expanded_operators(
     assert phases["forward"] > operators["ReLU"]
     # Products are of both passes, and no name says which is of which.
     assert phases["untold"] > operators["MatMul"]
+
+
+def test_eager_mindspore_shows_only_the_update_phase(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    phases, operators = profiled(
+        imported, "mindspore", SMALL.format(framework="mindspore", mode="eager"), tmp_path
+    )
+
+    assert set(phases) == {"update", "untold"}
+    assert phases["update"] == pytest.approx(operators["SGD"], abs=100)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.environments import PreloadedFrameworks, launch_once
+from support.environments import PreloadedFrameworks, json_from, launch_once
 
 pytestmark = pytest.mark.frameworks
 
@@ -113,3 +113,32 @@ def test_a_library_that_ignores_its_threads_is_invalid(tmp_path: Path, library: 
 
     assert outcome.status == "invalid"
     assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
+
+
+def test_a_forest_with_its_own_number_of_threads_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.ensemble import RandomForestRegressor\n"
+        "def setup():\n"
+        "    rows = np.random.random((200, 4))\n"
+        "    model = RandomForestRegressor(n_estimators=4, n_jobs=1)\n"
+        "    return lambda: model.fit(rows, rows[:, 0]) and None\n"
+    )
+
+    outcome = launch_once(tmp_path, "scikit-learn", workload="own:setup", threads=2)
+
+    assert outcome.status == "invalid"
+    assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
+
+
+def test_threads_that_only_the_adapter_sets_arrive(tmp_path: Path) -> None:
+    # Without OMP_NUM_THREADS, which `threads` would set.
+    for library in LIBRARIES:
+        output = json_from(
+            library,
+            "adapter.prepare(seed=1, intra_op=1, inter_op=None)\n"
+            + _trained(library, "boosting")
+            + "\nprint(json.dumps(adapter.describe()['threads_used']))",
+            tmp_path / library,
+        )
+        assert output in {1, None}

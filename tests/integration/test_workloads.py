@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from corebound.records.launch_record import Kind
 from corebound.worker.workloads.shared import cpu_time
 from support.environments import PreloadedFrameworks, launch_once
 
@@ -93,6 +94,18 @@ def test_the_blas_library_in_use_is_recorded(
     (worker,) = outcome.workers
     assert str(worker.blas).startswith(called)
     assert worker.threads_used == 1
+
+
+def test_a_missing_mkl_is_named(tmp_path: Path, imported: PreloadedFrameworks) -> None:
+    output = imported.output_of(
+        "numpy",
+        "from corebound.worker.workloads.gemm_blas_numpy import product\n"
+        "from corebound.worker.workload import WorkloadError\n"
+        "try:\n    product(size=4, blas='mkl')\nexcept WorkloadError as error:\n    print(error)",
+        tmp_path,
+    )
+
+    assert output.strip() == "this environment has no MKL."
 
 
 @pytest.mark.parametrize(
@@ -183,6 +196,31 @@ def test_a_wrong_output_is_detected(
     assert output.startswith(message)
 
 
+def test_models_have_their_documented_size(tmp_path: Path, imported: PreloadedFrameworks) -> None:
+    output = imported.output_of(
+        "pytorch",
+        "from corebound.worker.workloads import (decoder_pytorch, encoder_pytorch,\n"
+        "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
+        "models = (image_training_pytorch.classifier('small'),\n"
+        "    image_training_pytorch.classifier('large'), mobilenet_pytorch.inference().model,\n"
+        "    encoder_pytorch.inference().model, lstm_pytorch.inference().model,\n"
+        "    decoder_pytorch.load(256))\n"
+        "print([sum(p.numel() for p in model.parameters()) for model in models])",
+        tmp_path,
+    )
+
+    # Three convolutions with their norms, and one layer of 64 by 100:
+    small = sum(9 * a * b + b + 2 * b for a, b in ((3, 16), (16, 32), (32, 64))) + 65 * 100
+    # ResNet-18 and MobileNetV3 as torchvision documents them, the first for 100 classes.
+    large, mobile = 11_689_512 - 513 * 900, 5_483_032
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    encoder = (30_522 + 512 + 2) * 768 + 12 * layer
+    lstm = 2 * 4 * (2 * 512 * 512 + 2 * 512)
+    within = 4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512
+    decoder = (2 * 8_000 + 256 + 2) * 512 + 4 * within
+    assert output.strip() == str([small, large, mobile, encoder, lstm, decoder])
+
+
 def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
@@ -205,6 +243,46 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
     assert dropped == pytest.approx(26 / 256, abs=0.002)
     assert mean == pytest.approx(1, abs=0.003)
     assert first == pytest.approx(last, abs=0.006)
+
+
+@pytest.mark.parametrize("kind", ["measure", "profile"])
+def test_the_tensorflow_hourglass_runs_with_little_output(tmp_path: Path, kind: Kind) -> None:
+    outcome = launch_once(
+        tmp_path,
+        "tensorflow",
+        kind=kind,
+        workload="hourglass-training",
+        parameters={"channels": 16, "dropout": "cheap"},
+        measure={"operators": 2},
+    )
+
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
+    assert outcome.workers[0].work == {"images": 2}
+    # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
+    messages = [line for line in outcome.log.splitlines() if "oneDNN" not in line]
+    assert all("before absl::InitializeLog()" in line for line in messages)
+
+
+@pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
+def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
+    tmp_path: Path, imported: PreloadedFrameworks, dropout: str
+) -> None:
+    output = imported.output_of(
+        "tensorflow",
+        "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
+        "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
+        "from corebound.worker.workloads.hourglass_tensorflow import step\n"
+        f"made = step(channels=16, dropout={dropout!r})\n"
+        "before = made.recompute_loss()\n"
+        "first, _ = made.step()\n"
+        "second, _ = made.step()\n"
+        "print(before, first, second)\n",
+        tmp_path,
+    )
+
+    before, first, second = map(float, output.split()[:3])
+    assert before == pytest.approx(first, rel=1e-6)
+    assert second != first
 
 
 @pytest.mark.parametrize(
@@ -236,6 +314,34 @@ def test_a_wrong_step_of_the_tensorflow_hourglass_is_detected(
     assert output.startswith(message)
 
 
+def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    output = imported.output_of(
+        "tensorflow",
+        "from corebound.worker.adapters.tensorflow import tf\n"
+        "tf.random.set_seed(1)\n"
+        "from corebound.worker.workloads.hourglass_tensorflow import Network\n"
+        "drop = Network().drop_cheaply\n"
+        "kept = drop(tf.ones((1000, 1001)))\n"
+        "flat = tf.reshape(kept, [-1])\n"
+        "share = lambda of: float(tf.reduce_mean(tf.cast(of == 0, tf.float32)))\n"
+        "same = share(tf.cast((kept == 0) != (drop(tf.ones((1000, 1001))) == 0), tf.float32))\n"
+        "print(kept.shape[1], share(kept), float(tf.reduce_mean(kept)), share(flat[::8]),\n"
+        "    share(flat[7::8]), same)",
+        tmp_path,
+    )
+
+    columns, dropped, mean, first, last, same = map(float, output.split())
+    assert columns == 1001
+    # 26 of 256; the standard error of a share of a million is 0.0003, of an eighth 0.0009.
+    assert dropped == pytest.approx(26 / 256, abs=0.002)
+    assert mean == pytest.approx(1, abs=0.003)
+    assert first == pytest.approx(last, abs=0.006)
+    # Two masks agree where both drop or both keep.
+    assert same == pytest.approx((26 / 256) ** 2 + (230 / 256) ** 2, abs=0.003)
+
+
 @pytest.mark.quick
 def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
     burn = "import time\nwhile time.process_time() < 0.05: pass\nprint(flush=True)\ninput()"
@@ -265,4 +371,4 @@ def test_a_checkpoint_interval_that_makes_iterations_unequal_is_refused(
         tmp_path,
     )
 
-    assert "a multiple of" in output
+    assert "Make `steps` a multiple of `every`" in output
