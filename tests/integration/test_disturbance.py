@@ -36,17 +36,17 @@ def a_launch(
     *,
     function: str = "computes_for",
     command: list[str] | None = None,
+    ms: int = 5,
     iterations: int = 200,
     cpus: tuple[int, ...] = (CPUS[-1],),
     events: tuple[str, ...] = (),
 ) -> LaunchResult:
-    """Iterations of 5 ms, unless it is a command."""
     return launch_step(
         supervision,
         scratch,
         None if command else function,
         command=command,
-        parameters={} if command else {"ms": 5},
+        parameters={} if command else {"ms": ms},
         iterations=iterations,
         cpus=cpus,
         timeout_s=60.0,

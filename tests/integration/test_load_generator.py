@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,11 @@ class Server:
         )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
+
+    def stopped_for(self, seconds: float) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
         self.process.kill()
