@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from corebound.machine.doctor.checks_system import PROGRAMS
@@ -38,8 +37,7 @@ def saved_machines() -> tuple[str, ...]:
     return tuple(sorted(path.name.removesuffix(".tar.bz2") for path in ARCHIVES.glob("*.bz2")))
 
 
-@cache
-def machine_files(machine: str) -> Mapping[str, bytes]:
+def machine_files(machine: str) -> dict[str, bytes]:
     """The files of a saved machine that matter here, by path below its root."""
     files = {}
     policies = {}

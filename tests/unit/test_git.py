@@ -89,7 +89,7 @@ def test_no_commit_of_a_project_is_found(tmp_path: Path) -> None:
         checked_out="HEAD",
     )
 
-    with pytest.raises(HostError, match="not installed"):
+    with pytest.raises(HostError, match="git is not installed"):
         project.commit("HEAD")
 
 
@@ -99,7 +99,7 @@ def test_a_scenario_is_not_taken_out_of_the_commit_it_was_measured_at() -> None:
     commit = Commit(sha="0" * 40, subject="s", committed_at="2026-01-02T00:00:00Z", dirty=False)
     before = a_run(scenarios=(scenario,), commit=commit)
 
-    with ExitStack() as stack, pytest.raises(HostError, match="not installed"):
+    with ExitStack() as stack, pytest.raises(HostError, match="git is not installed"):
         reproduce.check_out(before, "s.yaml", scenario, stack)
 
 

@@ -21,6 +21,7 @@ from corebound.analysis.commands import (
     import_command,
     latest_command,
     launch_command,
+    plan_command,
     point_command,
     scenario_command,
     series_command,
@@ -29,11 +30,12 @@ from corebound.analysis.launch_metrics import migrations, span_of
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import ends
-from corebound.records.history import HistoryPoints, Series
+from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.matrix import expand
+from corebound.scenario.select import select
 from corebound.units import duration
 from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import parse_html
@@ -84,6 +86,15 @@ def test_commits_that_are_equal_or_cannot_be_built_again_are_not_compared(after:
     )
 
 
+def test_a_launch_that_counts_has_a_reproduce_command() -> None:
+    command = launch_command(RUN, launch_of(CELLS[1]))
+
+    assert shlex.split(command.line) == [
+        *("corebound", "reproduce", "0a1b", "--cell"),
+        "a-scenario[binding=none,threads=2]",
+    ]
+
+
 @pytest.mark.parametrize(
     "changed", [{"status": "failed"}, {"status": "skipped"}, {"kind": "profile"}]
 )
@@ -93,6 +104,13 @@ def test_a_launch_without_a_value_has_a_run_command(changed: dict[str, object]) 
     assert words(command, "--only") == ["binding=none,threads=2"]
     assert words(command, "--seed") == ["7"]
     assert words(command, "--profile") == ["quick"]
+
+
+def test_a_launch_s_command_selects_its_cell_only() -> None:
+    for cell in CELLS:
+        only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
+
+        assert [cell.key for cell in select(CELLS, only)] == [cell.key]
 
 
 def test_cells_of_built_commits_have_the_command_of_their_run() -> None:
@@ -159,6 +177,45 @@ def test_a_point_is_reproduced_from_its_run_or_measured_if_it_has_no_value() -> 
     )
 
 
+def test_a_point_of_asv_is_measured_by_asv_at_its_commit() -> None:
+    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    point = a_point(2.0)
+    assert point.commit is not None
+
+    assert point_command(series, point) == CommandLine(
+        f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
+    )
+
+
+def test_two_commits_of_asv_are_measured_by_asv_continuous() -> None:
+    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
+    good, bad = a_point(day=1), a_point(day=17)
+    assert good.commit is not None
+    assert bad.commit is not None
+    shas = f"{good.commit.sha[:10]} {bad.commit.sha[:10]}"
+
+    assert between_command((series, two, series), good, bad) == CommandLine(
+        f"asv continuous --bench '^a' {shas}\nasv continuous --bench '^b' {shas}",
+        reads_records=False,
+    )
+
+
+@pytest.mark.parametrize("good", [a_point(day=17), a_point(day=1, commit=None)])
+def test_without_two_commits_only_the_series_is_measured(
+    good: HistoryPoint,
+) -> None:
+    asv = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+
+    assert between_command((asv,), good, a_point(day=17)) == series_command((asv,))
+
+
+def test_our_own_cells_are_measured_as_in_their_latest_run() -> None:
+    series = a_series([], reproduce=("corebound", "run", "s.yaml"))
+
+    assert between_command((series,), a_point(day=1), a_point(day=2)) == series_command((series,))
+
+
 @pytest.mark.parametrize("cells", [1, 3])
 def test_a_change_of_asv_names_its_two_commits_everywhere(cells: int) -> None:
     values = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
@@ -197,6 +254,16 @@ def test_profiles_of_several_files_are_imported_from_their_folder() -> None:
     )
     # The shell puts the folder in: what the files are is told by its name too.
     assert import_command(several).line == "corebound import profile \"$PWD\" --name 'on the CPU'"
+
+
+def test_a_cell_s_placement_has_a_plan_command() -> None:
+    (studied,) = latest_results([a_sample()])
+
+    assert plan_command(studied, studied.cells[0].cell) == CommandLine(
+        "corebound plan scenarios/resnet50-inference.yaml --only binding=none,threads=default"
+        " --profile quick",
+        reads_records=True,
+    )
 
 
 def test_a_count_s_range_covers_all_launches_that_count() -> None:

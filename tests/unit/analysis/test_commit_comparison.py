@@ -34,6 +34,12 @@ def a_pair(
     )
 
 
+def test_a_clear_slow_down_is_a_regression() -> None:
+    (judged,) = judge_together([a_pair()])
+
+    assert (judged.verdict, judged.is_regression) == ("slower", True)
+
+
 def test_one_of_twenty_that_is_slower_by_chance_is_inconclusive() -> None:
     many = [a_pair(p_value=0.5, speedup_ratio=1.0, verdict="equivalent") for _ in range(19)]
 
@@ -46,6 +52,12 @@ def test_a_certain_slow_down_within_the_margin_is_no_regression() -> None:
     (judged,) = judge_together([a_pair(speedup_ratio=0.99, margin=0.02)])
 
     assert (judged.verdict, judged.is_regression) == ("slower", False)
+
+
+def test_an_improvement_is_no_regression() -> None:
+    (judged,) = judge_together([a_pair(speedup_ratio=1.3, verdict="faster")])
+
+    assert (judged.verdict, judged.is_regression) == ("faster", False)
 
 
 def test_a_pair_without_values_has_no_verdict() -> None:

@@ -30,6 +30,24 @@ def test_a_duplicate_has_the_result_of_the_measured_cell() -> None:
     assert found["node, per-core"] is found["none, 2"] is result.cells[0]
 
 
+def test_a_cell_whose_baseline_is_a_duplicate_is_compared_with_the_measured_cell() -> None:
+    result = result_with_duplicates(baseline={"binding": "none"})
+
+    assert [
+        (pair.cell.cell.label, pair.baseline.cell.label, pair.comparison.verdict)
+        for pair in result.ranked
+    ] == [("one-cpu, 2", "none, 2", "slower"), ("one-cpu, per-core", "none, 2", "slower")]
+
+
+def test_duplicates_are_not_missing_from_a_run() -> None:
+    assert result_with_duplicates().incomplete is None
+
+    unfinished = result_with_duplicates(launches=0).incomplete
+
+    assert unfinished is not None
+    assert (unfinished.never, unfinished.of) == (3, 3)
+
+
 def test_claims_about_duplicates_are_judged_by_the_measured_cell() -> None:
     claims = judge_claims(
         result_with_duplicates(

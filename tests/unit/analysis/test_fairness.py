@@ -70,12 +70,29 @@ def test_a_failed_check_states_what_failed(says: str) -> None:
     assert [check.says for check in found if check.passed is False] == [says]
 
 
+def test_a_single_order_of_cells_is_counted_as_one() -> None:
+    found = FAILING["Cells ran in the same order in every block"]()
+
+    assert next(one for one in found if "order" in one.says).evidence.startswith(
+        "one order in 3 blocks; "
+    )
+
+
+def test_steady_launches_are_counted() -> None:
+    (steady,) = (one for one in checks_of(never_steady(), launched(1)) if "steady" in one.says)
+
+    assert (steady.says, steady.evidence) == (
+        "Some launches did not reach steady state",
+        "1 of 2 launches did",
+    )
+
+
 def test_a_passed_check_states_what_held() -> None:
     found = checks_of(launched(0, 0, 0), launched(0, 1, 1), launched(1, 1, 0), launched(1, 0, 1))
 
     passed = {check.says for check in found if check.passed}
-    assert "steady state" in passed
-    assert "random order" in passed
+    assert "All launches reached steady state" in passed
+    assert "Cells ran in random order, block by block" in passed
     assert not any(check.passed is False for check in found)
 
 

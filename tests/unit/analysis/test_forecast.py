@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 from msgspec.structs import replace
@@ -53,6 +54,12 @@ def known(made: list[Launch]) -> Experience:
     found = experience(analyse_scenario(RUN, RUN.scenarios[0], made))
     assert found is not None
     return found
+
+
+def test_the_spread_is_that_of_the_ratios_of_blocks() -> None:
+    (spread,) = known(launches(*PAIRS)).spreads
+
+    assert spread == pytest.approx(statistics.stdev(math.log(b / a) for a, b in PAIRS))
 
 
 def test_launches_that_alternate_share_their_time() -> None:
@@ -122,8 +129,30 @@ def took(scenario: str, seconds: float, **changes: object) -> Launch:
     return replace(a_launch(cell=cell), duration_ns=round(seconds * 1e9), **changes)
 
 
+def test_before_the_first_launch_the_expectation_counts() -> None:
+    time_left = TimeLeft({"a": 4.0, "b": 1.0})
+
+    assert time_left.seconds({"a": 3, "b": 2}) == pytest.approx(14.0)
+
+
 def test_nothing_is_known_without_expectation_and_launches() -> None:
     assert TimeLeft({}).seconds({"a": 3}) is None
+
+
+def test_each_scenario_has_the_time_of_its_own_launches() -> None:
+    time_left = TimeLeft({})
+    time_left.add(took("slow", 10.0))
+    time_left.add(took("fast", 0.1))
+
+    assert time_left.seconds({"slow": 2, "fast": 10}) == pytest.approx(21.0)
+
+
+def test_launches_that_alternated_share_their_time() -> None:
+    time_left = TimeLeft({})
+    for other in ("x", "y"):
+        time_left.add(took("a", 6.0, alternated=(other,)))
+
+    assert time_left.seconds({"a": 1}) == pytest.approx(3.0)
 
 
 def test_launches_that_are_made_again_take_longer() -> None:
@@ -135,6 +164,16 @@ def test_launches_that_are_made_again_take_longer() -> None:
 
     # Every second one is made twice.
     assert time_left.seconds({"a": 1}) == pytest.approx(3.0, rel=0.05)
+
+
+def test_own_launches_outweigh_a_wrong_guess() -> None:
+    time_left = TimeLeft({"a": 1.0})
+    for _ in range(18):
+        time_left.add(took("a", 10.0))
+
+    (seconds,) = [time_left.seconds({"a": 1})]
+    assert seconds is not None
+    assert 9.0 < seconds < 10.1
 
 
 def test_what_the_others_took_corrects_the_guess_for_the_rest() -> None:
@@ -163,6 +202,14 @@ def test_a_first_run_is_guessed_from_the_framework() -> None:
 
     assert launch_s(framework="pytorch") > launch_s(framework="numpy") > 0
     assert guess([]) is None
+
+
+def test_without_spreads_the_number_of_launches_is_in_the_middle() -> None:
+    known = replace(TWO_PERCENT, since=None, spreads=())
+
+    (forecast,) = forecast_run([("a", 4, Launches(min=6, max=30), known)], None)
+
+    assert (forecast.launches, forecast.since) == (18, None)
 
 
 def test_a_guess_is_a_range_and_a_run_before_is_not() -> None:

@@ -102,6 +102,14 @@ def test_a_host_with_a_wrong_clock_is_compared_by_commit() -> None:
     assert math.exp(shift.log) == pytest.approx(1.1, abs=0.01)
 
 
+def test_a_single_host_is_no_evidence_of_several() -> None:
+    suite = [a_host(1, 1.1)]
+    entries = triage(build_change_history(suite).assessed.values())
+
+    assert len(entries) == 1
+    assert host_evidence(entries, suite) == {}
+
+
 def test_a_change_that_several_hosts_show_is_news_once() -> None:
     hosts = [a_host(number, 1.1) for number in range(5)]
     history = build_change_history([*hosts, *pooled_series(hosts, {})])

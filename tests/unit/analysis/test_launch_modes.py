@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.launch_modes import (
     associated_property,
     mode_notes,
+    mode_text,
     modes_by_launch,
 )
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
@@ -70,10 +71,14 @@ def test_a_note_has_both_comparisons_the_shares_and_what_goes_with_the_mode(
 ) -> None:
     (note,) = mode_notes(result)
 
-    assert "2.9 % slower" in note
-    assert "over both modes" in note
-    assert "5 of 14" in note
+    assert "In the same mode 2.9 % slower [" in note
+    assert "over both modes between " in note
+    assert "in 5 of 14 against 4 of 14 launches: no significant difference." in note
     assert note.endswith("The mode depends on the launch's peak memory.")
+
+
+def test_nothing_is_said_without_modes() -> None:
+    assert mode_text(None) == ""
 
 
 def launches_of(
@@ -112,6 +117,12 @@ def test_a_property_that_goes_with_the_mode_is_named(
     launches, modes = launches_of(fast, slow)
 
     assert associated_property([launches, []], modes) == f"The mode depends on the launch's {name}."
+
+
+def test_a_property_that_does_not_go_with_the_mode_is_not_named() -> None:
+    launches, modes = launches_of(with_faults(100), with_faults(100))
+
+    assert associated_property([launches, []], modes) == ""
 
 
 def test_sides_that_differ_are_divided_separately() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.analysis.recommendation import Advice, advise, greatest_difference, headline
 from corebound.analysis.scenario_result import ScenarioResult
 from support.build import a_scenario
+from support.duplicates import result_with_duplicates
 from support.results import a_result
 
 THREADS = {"binding": ["none"], "threads": ["default", 1]}
@@ -44,6 +45,48 @@ def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> N
     assert advice.largest is not None
     assert advice.largest.reference == "the default"
     assert advice.largest.comparison.speedup_ratio == pytest.approx(1240 / 234, rel=0.05)
+
+
+def test_the_default_is_kept_where_everything_else_is_slower() -> None:
+    advice = the_advice(bindings(10.0, 20.8))
+
+    assert (advice.kind, advice.says) == ("keep", "Keep the default. Do not bind to one CPU.")
+    assert (advice.set, advice.command) == (None, None)
+    assert advice.largest is not None
+    assert not advice.largest.is_faster
+
+
+def test_the_default_is_kept_where_all_are_equivalent() -> None:
+    advice = the_advice(bindings(10.0, 10.0, spread=0.001))
+
+    assert (advice.kind, advice.says) == ("keep", "Keep the default.")
+
+
+def test_nothing_is_left_to_decide_where_all_configurations_are_the_same_here() -> None:
+    advice = the_advice(
+        result_with_duplicates(
+            matrix={"binding": ["none", "node"]}, duplicates={"binding=node": "binding=none"}
+        )
+    )
+
+    assert (advice.kind, advice.says) == ("keep", "No other configuration differs here.")
+    assert [cell.key for cell in advice.same] == ["binding=node"]
+
+
+def test_a_configuration_that_was_not_launched_yet_is_left_to_measure() -> None:
+    assert the_advice(a_result(a_scenario(), {NONE: 10.0})).kind == "measure"
+
+
+def test_too_little_data_names_the_command_that_decides() -> None:
+    unclear = the_advice(bindings(10.0, 10.3, spread=0.2))
+    unmeasured = the_advice(a_result(a_scenario(), {}))
+
+    assert (unclear.kind, unclear.says) == ("measure", "Too little data to decide.")
+    assert unclear.command is not None
+    assert unclear.command.line == "corebound run scenarios/a.yaml --favour-doubtful"
+    assert unmeasured.says == "Not measured yet."
+    assert unmeasured.command is not None
+    assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
 
 
 def test_a_scenario_without_values_is_measured_again_with_its_profile() -> None:

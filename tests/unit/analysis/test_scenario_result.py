@@ -14,6 +14,11 @@ def result() -> ScenarioResult:
     return analyse_scenario(run, run.scenarios[0], launches)
 
 
+def test_a_cell_and_its_baseline_compare_as_in_the_table(result: ScenarioResult) -> None:
+    for row in result.ranked:
+        assert compare_cells(result, row.cell.cell, row.baseline.cell) is row.comparison
+
+
 def test_swapping_a_cell_and_its_baseline_gives_the_reciprocal(result: ScenarioResult) -> None:
     opposite = {"faster": "slower", "slower": "faster"}
     for row in result.ranked:
@@ -27,3 +32,9 @@ def test_swapping_a_cell_and_its_baseline_gives_the_reciprocal(result: ScenarioR
             assert swapped.interval is not None
             assert swapped.interval.low == pytest.approx(1 / row.comparison.interval.high)
             assert swapped.interval.high == pytest.approx(1 / row.comparison.interval.low)
+
+
+def test_a_cell_is_not_compared_with_itself(result: ScenarioResult) -> None:
+    cell = result.cells[0].cell
+
+    assert compare_cells(result, cell, cell) is None

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.series_names import (
     axes,
+    cell_name,
     environments,
+    long_environments,
     natural_sort_key,
     parameters,
     shared_axes,
@@ -66,6 +68,14 @@ def test_shared_parameters_are_in_the_title_only() -> None:
     assert short_series_names(cells) == ("b[(m, n)=100, 5]", "b[(m, n)=9, 2]")
 
 
+def test_parameters_are_sorted_numbers_first_by_size() -> None:
+    cells = of(*(f"n={n},k=a" for n in (10, 2, "None", 1e-3, "-1", 100_000_000, 50_000_000)))
+
+    assert [one.cell for one in sorted(cells, key=natural_sort_key)] == [
+        f"n={n},k=a" for n in ("-1", 1e-3, 2, 10, 50_000_000, 100_000_000, "None")
+    ]
+
+
 @given(cells=st.lists(st.text(max_size=20)))
 def test_any_cells_have_an_order(cells: list[str]) -> None:
     places = sorted(natural_sort_key(one) for one in of(*cells))
@@ -80,6 +90,14 @@ def test_a_long_environment_name_is_shortened_at_a_requirement() -> None:
     assert environments([one]) == {LONG.removeprefix("environment="): "conda-py3.7-astropy…"}
 
 
+def test_a_single_cell_is_named_by_all_its_parameters() -> None:
+    one, other = of(f"n=1,kind='a, b',{LONG}", "default")
+    shown = long_environments([one, other])
+
+    assert cell_name(one, shown) == "n=1, kind='a, b', environment=conda-py3.7-astropy…"
+    assert cell_name(other, shown) == ""
+
+
 def test_an_environment_s_name_depends_only_on_its_project() -> None:
     """Pages are remembered a project, whatever else is imported."""
     one, other = (
@@ -88,6 +106,15 @@ def test_an_environment_s_name_depends_only_on_its_project() -> None:
     )
 
     assert build_change_history([one, other]).label(one).name == "environment=conda-py3.7-astropy…"
+
+
+def test_environments_with_equal_short_names_are_numbered() -> None:
+    first, second = of(f"{LONG}-a", f"{LONG}-b")
+
+    assert short_cell_names([first, second]) == (
+        "environment=conda-py3.7-astropy… (1)",
+        "environment=conda-py3.7-astropy… (2)",
+    )
 
 
 def test_a_short_name_of_an_environment_stays_whole() -> None:

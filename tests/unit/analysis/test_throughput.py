@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import summarise
 from support.build import (
     a_cell,
+    a_host,
     a_launch,
     a_machine,
     a_peak,
@@ -66,6 +68,27 @@ def test_floating_point_operations_are_shown_in_billions_with_the_share_of_the_p
     assert shown(a_cell_result({"flop": 128e6})) == ("128 GFLOP/s, 50 % of 2 cores' 32-bit peak")
 
 
+def test_the_peak_is_that_of_the_cores_the_cell_was_placed_on() -> None:
+    assert "50 % of 1 core's 32-bit peak" in shown(a_cell_result({"flop": 64e6}, cpus=(0,)))
+
+
+def test_two_cpus_of_a_core_are_one_core() -> None:
+    # CPUs 0 and 2 are siblings.
+    host = a_machine(topology=a_host(cpus_per_core=2))
+
+    assert "1 core's" in shown(a_cell_result({"flop": 1e6}, cpus=(0, 2)), host=host)
+
+
+def test_float64_has_half_the_lanes() -> None:
+    result = a_cell_result({"flop": 64e6}, parameters=(("dtype", "float64"),))
+
+    assert "50 % of 2 cores' 64-bit peak" in shown(result)
+
+
+def test_a_value_above_the_peak_is_shown_unchanged() -> None:
+    assert shown(a_cell_result({"flop": 384e6})) == "384 GFLOP/s, 150 % of 2 cores' 32-bit peak"
+
+
 @pytest.mark.parametrize(
     ("result", "scenario", "host"),
     [
@@ -95,5 +118,18 @@ def test_a_throughput_has_the_bounds_of_its_median() -> None:
     assert (found.value, found.ends) == ("16,000 images/s", "12,800–20,000")
 
 
+def test_an_infinite_bound_of_a_median_gives_no_throughput_interval() -> None:
+    result = a_cell_result({"flop": 128e6})
+    bounded = replace(result.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
+
+    found = throughput(replace(result, summary=bounded))
+
+    assert found.ends == "not enough launches yet"
+
+
 def test_the_work_of_all_workers_is_added() -> None:
     assert shown(a_cell_result({"tokens": 1}, workers=4)) == "4,000 tokens/s"
+
+
+def test_a_workload_that_does_not_count_work_has_no_throughput() -> None:
+    assert shown(a_cell_result({})) == ""

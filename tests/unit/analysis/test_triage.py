@@ -63,6 +63,31 @@ def test_an_entry_has_the_geometric_mean_of_its_series_and_the_largest() -> None
     assert impact_size(entry.leading) == "1.24× slower (geometric mean), largest 1.40×"
 
 
+def test_the_size_of_an_improvement_is_a_ratio_above_1_too() -> None:
+    (entry,) = entries_of(a_stepped_series("a", 0.5))
+
+    assert (entry.is_regression, impact_size(entry.leading)) == (False, "2.00× faster")
+
+
+def test_a_commit_that_did_both_is_one_entry_about_its_regressions() -> None:
+    (entry,) = entries_of(a_stepped_series("worse", 1.1), a_stepped_series("better", 0.7))
+
+    assert entry.is_regression
+    assert [each.largest.series.scenario for each in entry.other.benchmarks] == ["better"]
+
+
+def test_different_commits_are_different_entries_the_latest_first() -> None:
+    all_series = [a_stepped_series(f"{name}{at}", 1.2, at=at) for at in (30, 45) for name in "ab"]
+
+    late, early = entries_of(*all_series)
+
+    assert late.first_bad.commit is not None
+    assert early.first_bad.commit is not None
+    assert (late.first_bad.commit.subject, early.first_bad.commit.subject) == (
+        "change 45", "change 30",
+    )  # fmt: skip
+
+
 def test_entries_of_commits_that_begin_alike_have_different_ids() -> None:
     # The builder's commits all begin with ten zeros.
     ids = [entry.id for entry in entries_of(
@@ -70,6 +95,33 @@ def test_entries_of_commits_that_begin_alike_have_different_ids() -> None:
     )]  # fmt: skip
 
     assert ids == ["0000000000", "0000000000-2"]
+
+
+def test_machines_of_a_project_share_its_commits() -> None:
+    (entry,) = entries_of(
+        a_stepped_series("a", 1.2, host="h1", host_name="one"),
+        a_stepped_series("a", 1.3, host="h2", host_name="two"),
+    )
+
+    assert entry.hosts == ("one", "two")
+    assert len(entry.regressions.benchmarks) == 1
+
+
+def shifted(series: Series, hours: int) -> Series:
+    """The same commits, measured so many hours later in the night."""
+    points = (
+        replace(point, at=point.at.replace("T02", f"T{2 + hours:02}")) for point in series.points
+    )
+    return replace(series, points=HistoryPoints.of(points))
+
+
+def test_hosts_of_our_own_that_measure_the_same_commits_agree() -> None:
+    one = a_stepped_series("a", 1.2, project=None)
+    two = a_stepped_series("a", 1.2, project=None, host="h2", host_name="two")
+
+    (entry,) = entries_of(one, shifted(two, 5))
+
+    assert entry.hosts == ("host", "two")
 
 
 def without_commits(series: Series) -> Series:
@@ -99,6 +151,15 @@ def test_the_status_is_what_was_decided(state: State, status: str) -> None:
     assert entry.status == status
 
 
+def test_an_entry_with_one_inconclusive_change_is_new() -> None:
+    all_series = [a_stepped_series("a", 1.2), a_stepped_series("b", 1.2)]
+    first, _ = build_change_history(all_series).changes
+
+    (entry,) = entries_of(*all_series, decisions=[decided("accepted", first)])
+
+    assert entry.status == "new"
+
+
 @pytest.mark.parametrize(("ratio", "status"), [(1.2, "open"), (0.8, "kept")])
 def test_what_is_no_longer_new_is_open_or_kept(ratio: float, status: str) -> None:
     (entry,) = entries_of(a_stepped_series("a", ratio, at=20, nights=90))
@@ -119,6 +180,16 @@ def test_what_a_later_commit_reverted_is_fixed() -> None:
     assert not fix.is_regression
 
 
+def test_secondary_benchmarks_come_after_primary_ones_and_are_not_counted() -> None:
+    (entry,) = entries_of(
+        a_stepped_series("small", 1.1), a_stepped_series("large", 3.0, importance="secondary")
+    )
+
+    assert [each.largest.series.scenario for each in entry.leading.benchmarks] == ["small", "large"]
+    assert impact_size(entry.leading) == "1.10× slower"
+    assert impact_extent(entry.leading) == "1 series of 1 benchmark (and 1 secondary)"
+
+
 def test_an_entry_is_about_primary_benchmarks_even_if_secondary_ones_got_worse() -> None:
     (entry,) = entries_of(
         a_stepped_series("worse", 2.0, importance="secondary"), a_stepped_series("better", 0.8)
@@ -127,10 +198,21 @@ def test_an_entry_is_about_primary_benchmarks_even_if_secondary_ones_got_worse()
     assert (entry.is_regression, entry.is_secondary) == (False, False)
 
 
+def test_an_entry_of_secondary_benchmarks_only_counts_them() -> None:
+    (entry,) = entries_of(a_stepped_series("a", 1.3, importance="secondary"))
+
+    assert entry.is_secondary
+    assert impact_extent(entry.leading) == "1 series of 1 benchmark, secondary"
+
+
 def test_memory_gets_worse_and_not_slower() -> None:
     (entry,) = entries_of(a_stepped_series("a", 1.3, unit="bytes"))
 
     assert impact_size(entry.leading) == "1.30× worse"
+
+
+def test_a_suspicion_is_no_entry() -> None:
+    assert entries_of(a_stepped_series("a", 1.2, at=45, nights=47)) == ()
 
 
 @given(ranges=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), min_size=1, max_size=12))
@@ -242,6 +324,14 @@ def test_the_project_of_a_suite_elsewhere_is_named() -> None:
     assert lines["Bisect"].endswith("scenarios/sum.yaml --config ../lib/asv.conf.json")
 
 
+def test_a_comparison_measures_the_scenarios_that_changed() -> None:
+    (entry,) = entries_of(own("sum"), own("product"))
+
+    files = lines_of(entry, built=True)["Compare"].split()[4:]
+
+    assert sorted(files) == ["scenarios/product.yaml", "scenarios/sum.yaml"]
+
+
 def test_without_builds_the_two_recorded_runs_are_compared() -> None:
     (entry,) = entries_of(own("sum"))
 
@@ -261,6 +351,22 @@ def test_imported_commits_are_compared_by_their_values_and_bisected_by_asv(
 
     assert lines["Compare"] == "corebound compare 0000000000 0000000000"
     assert lines["Bisect"] == rf"asv find {invert}0000000000..0000000000 '^sum\b'"
+
+
+def test_only_pending_regressions_can_be_acknowledged() -> None:
+    (gain,) = entries_of(a_stepped_series("a", 0.8))
+
+    assert "Acknowledge" not in lines_of(gain)
+
+
+def test_an_improvement_that_was_undone_is_reverted_and_not_fixed() -> None:
+    there = a_stepped_series("a", 0.8, at=30)
+    values = [value / (0.8 if day >= 45 else 1.0) for day, value in enumerate(there.points.values)]
+
+    regression, gain = entries_of(a_series(values, scenario="a", project="p"))
+
+    assert (gain.is_regression, gain.status) == (False, "reverted")
+    assert (regression.is_regression, regression.status) == (True, "new")
 
 
 def test_a_host_that_finds_a_change_a_commit_late_does_not_clear_the_commits() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 
+from corebound.analysis.serialize import comparison_document
 from corebound.analysis.wording import bounds, compared_bounds, within
 from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.stats.comparison import compare
@@ -38,6 +39,12 @@ def test_a_slowdown_without_an_interval_says_that_launches_are_too_few() -> None
     ends = slowdown_bounds(a_comparison(0.9))
 
     assert slowdown_text(1.11, ends) == "1.110× slower (not enough launches yet)"
+
+
+def test_json_has_no_interval_where_pages_show_none() -> None:
+    document = comparison_document(a_comparison(0.9))
+
+    assert (document["speedup_interval"], document["slowdown_interval"]) == (None, None)
 
 
 @pytest.mark.parametrize(

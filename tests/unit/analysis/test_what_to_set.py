@@ -68,6 +68,14 @@ def test_the_line_sets_what_the_other_command_does_not(
     )
 
 
+def test_several_processes_get_the_same_line_each() -> None:
+    matrix = {"workers": [4], "threads": ["default", 1]}
+
+    assert two_cells("workers=4,threads=1", "workers=4,threads=default", matrix=matrix) == (
+        WhatToSet(line="OMP_NUM_THREADS=1", where="before each of the 4 commands")
+    )
+
+
 def test_processes_with_cpus_of_their_own_get_a_line_each() -> None:
     matrix = {"workers": [2], "binding": ["none", "per-worker"]}
 
@@ -98,6 +106,12 @@ def test_threads_of_the_framework_alone_are_set_by_its_function() -> None:
     found = two_cells("intra_op=3", "intra_op=default", **scenario)
 
     assert found == WhatToSet(line="torch.set_num_threads(3)", where="at the start of the program")
+
+
+def test_nothing_is_set_to_undo_a_binding() -> None:
+    matrix = {"binding": ["none", "one-cpu"]}
+
+    assert two_cells("binding=none", "binding=one-cpu", matrix=matrix) is None
 
 
 def test_nothing_is_set_without_a_launch_that_counts() -> None:

@@ -129,7 +129,7 @@ def test_two_configurations_are_compared_where_the_other_axes_agree(
 
 
 def test_what_cannot_be_compared_is_one_error(results: corebound.Results) -> None:
-    with pytest.raises(CoreboundError, match="no scenario"):
+    with pytest.raises(CoreboundError, match="no scenario has configurations"):
         results.compare({"binding": "none"}, {"binding": "nowhere"})
     with pytest.raises(CoreboundError, match="different kinds"):
         results.compare("r1", {"binding": "none"})

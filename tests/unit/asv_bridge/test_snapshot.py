@@ -180,6 +180,17 @@ def test_a_linked_worktree_is_measured_itself(repository: Path) -> None:
     assert taken(repository) == head(repository)
 
 
+def test_a_bare_repository_has_no_working_tree(repository: Path, tmp_path: Path) -> None:
+    git(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "bare.git"))
+
+    of_head = head(repository)
+
+    assert (
+        snapshot.take_snapshot(tmp_path / "bare.git", tmp_path / "s", of_head, notify=SILENT)
+        == of_head
+    )
+
+
 def test_a_nested_repository_is_reported_and_skipped(repository: Path) -> None:
     git(repository, "init", "--quiet", str(repository / "inside"))
     said: list[str] = []
@@ -197,7 +208,7 @@ def test_a_submodule_with_changes_is_rejected(repository: Path, tmp_path: Path) 
     assert taken(repository) == head(repository)
 
     (repository / "library" / "a.py").write_text("edited\n")
-    with pytest.raises(InputError, match="submodule library"):
+    with pytest.raises(InputError, match="submodule library has uncommitted changes"):
         taken(repository)
 
     commit_all(repository / "library")
@@ -218,6 +229,13 @@ def test_large_untracked_files_cause_a_warning(
     assert ".gitignore" in said[0]
 
 
+def test_an_unreadable_working_tree_is_reported(repository: Path) -> None:
+    (repository / ".git" / "index").write_bytes(b"no index")
+
+    with pytest.raises(InputError, match="cannot be read"):
+        taken(repository)
+
+
 def test_a_git_hook_may_take_a_snapshot(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repository / "a.py").write_text("edited\n")
     of_head, outside = head(repository), taken(repository)
@@ -227,3 +245,12 @@ def test_a_git_hook_may_take_a_snapshot(repository: Path, monkeypatch: pytest.Mo
     inside = snapshot.take_snapshot(repository, store_of(repository), of_head, notify=SILENT)
 
     assert inside == outside
+
+
+def test_a_missing_snapshot_is_reported(repository: Path) -> None:
+    (repository / "a.py").write_text("edited\n")
+    one = taken(repository)
+
+    with pytest.raises(InputError, match="no longer exists"):
+        snapshot.commit_to_build(repository.parent / "another.git", one)
+    assert snapshot.find(repository.parent / "another.git", one.name) is None

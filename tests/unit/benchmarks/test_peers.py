@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from benchmarks.peers.__main__ import Result, noise_floors, table, trials
+from benchmarks.peers.__main__ import Result, next_budget_s, noise_floors, table, trials
 from benchmarks.peers.calibration import Planted
-from benchmarks.peers.runtime import STEPS
-from benchmarks.peers.steps.calibrate import find_size, measure_ratios
+from benchmarks.peers.runtime import STEPS, Runtime
+from benchmarks.peers.steps.calibrate import find_size, measure_ratios, share_of
 from benchmarks.peers.tools import (
     Verdict,
+    asv_verdict,
     compare_verdict,
     corebound_judgement,
     hyperfine_verdict,
     pyperf_verdict,
+    quartiles_verdict,
     tools_for,
+    welch_verdict,
 )
+from benchmarks.peers.workload import create_pair, create_repository
+
+ASV = """
+All benchmarks:
+
+| Change   | Before [905ec02f] <main~1>   | After [640eaffd] <main>   | Ratio   | Benchmark |
+|----------|------------------------------|---------------------------|---------|-----------|
+| {mark:<8} | 1.19±0.1ms                   | 1.41±0.1ms                | 1.18    | work      |
+"""
+
+
+@pytest.mark.parametrize(("mark", "verdict"), [("+", "slower"), ("-", "faster"), ("", "same")])
+def test_the_first_column_of_asv_is_its_verdict(mark: str, verdict: str) -> None:
+    assert asv_verdict(ASV.format(mark=mark)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -35,6 +56,13 @@ def test_pyperfs_verdict_is_slower_faster_or_same(output: str, verdict: str) -> 
     assert pyperf_verdict(output) == verdict
 
 
+def test_output_without_a_verdict_is_an_error() -> None:
+    with pytest.raises(ValueError, match="output of asv"):
+        asv_verdict("no table")
+    with pytest.raises(ValueError, match="output of pyperf"):
+        pyperf_verdict("what?")
+
+
 def test_hyperfine_differs_where_1_is_outside_its_interval() -> None:
     # Means 1 and 1.1; standard deviations 0.1 and 0.02: the ratio is 1.1 +- 0.11.
     noisy, slower = [0.9, 1.0, 1.1], [1.08, 1.1, 1.12]
@@ -42,6 +70,12 @@ def test_hyperfine_differs_where_1_is_outside_its_interval() -> None:
     assert hyperfine_verdict(noisy, slower) == "same"
     assert hyperfine_verdict([0.99, 1.0, 1.01], slower) == "slower"
     assert hyperfine_verdict(slower, [0.99, 1.0, 1.01]) == "faster"
+
+
+def test_hyperfines_welch_script_uses_a_level_of_5_percent() -> None:
+    assert welch_verdict([1.0, 1.01, 0.99], [1.1, 1.11, 1.09]) == "slower"
+    assert welch_verdict([1.1, 1.11, 1.09], [1.0, 1.01, 0.99]) == "faster"
+    assert welch_verdict([1.0, 1.1, 0.9], [1.0, 1.11, 0.91]) == "same"
 
 
 @pytest.mark.parametrize(("finding", "verdict"), [(True, "slower"), (False, "same")])
@@ -53,6 +87,12 @@ def test_only_a_finding_of_corebound_counts(finding: bool, verdict: str) -> None
 
     assert judgement.verdict == verdict
     assert judgement.half_width == pytest.approx(0.015)
+
+
+def test_without_a_comparison_corebound_finds_nothing() -> None:
+    judgement = corebound_judgement({"cells": [{"verdict": None}, {"verdict": None}]})
+
+    assert (judgement.verdict, judgement.half_width) == ("same", None)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +108,12 @@ def test_pytorchs_compare_differs_where_its_printed_medians_do(
     )
 
     assert compare_verdict(table) == verdict
+
+
+def test_interquartile_ranges_that_overlap_do_not_differ() -> None:
+    assert quartiles_verdict([1, 2, 3, 4], [3, 4, 5, 6]) == "same"
+    assert quartiles_verdict([1, 2, 3, 4], [5, 6, 7, 8]) == "slower"
+    assert quartiles_verdict([5, 6, 7, 8], [1, 2, 3, 4]) == "faster"
 
 
 def test_tools_suit_the_step() -> None:
@@ -93,6 +139,12 @@ class FakeClock:
             self.now_s += duration_s
 
         return advance
+
+
+def test_the_share_of_extra_work_is_relative_to_the_plain_step() -> None:
+    clock = FakeClock()
+
+    assert share_of(clock.work(0.010), clock.work(0.0002), clock) == pytest.approx(0.02)
 
 
 def test_the_size_of_extra_work_is_that_with_the_closest_share() -> None:
@@ -134,9 +186,37 @@ def test_every_share_has_equal_trials_with_every_tool() -> None:
     assert order == trials([0.0, 0.03], 5, ("a", "b", "c"), seed=1)
 
 
+def test_a_tool_that_takes_too_long_gets_less_time() -> None:
+    budget_s = 8.0
+    for _ in range(20):
+        # It takes three seconds more than its budget.
+        budget_s = next_budget_s(budget_s, took_s=budget_s + 3, intended_s=8.0)
+
+    assert budget_s == pytest.approx(5.0, abs=0.01)
+
+
 @pytest.mark.parametrize(("ratio", "is_exact"), [(1.0285, True), (1.0275, False)])
 def test_a_slowdown_is_exact_within_two_tenths_of_a_per_cent(ratio: float, is_exact: bool) -> None:
     assert Planted(share=0.03, size=1, ratio=ratio).is_exact == is_exact
+
+
+def test_only_the_second_step_has_extra_work(tmp_path: Path) -> None:
+    runtime = Runtime(step=STEPS["python"], python=Path(sys.executable), packages=None)
+
+    pair = create_pair(tmp_path / "pair", runtime, size=400, seconds=1, startup_s=0.1)
+
+    assert pair.sides == (("before", 0), ("after", 400))
+    assert json.loads((pair.folder / "sides.json").read_text()) == {"before": 0, "after": 400}
+    assert len(set(create_repository(pair.folder))) == 2
+
+
+def test_programs_get_the_number_of_threads_of_the_step(tmp_path: Path) -> None:
+    runtime = Runtime(step=STEPS["numpy"], python=Path("python"), packages=Path("tools"))
+
+    variables = runtime.variables(tmp_path)
+
+    assert variables["OPENBLAS_NUM_THREADS"] == "2"
+    assert "tools" in variables["PYTHONPATH"].split(os.pathsep)
 
 
 def test_the_table_counts_false_alarms_and_detections() -> None:

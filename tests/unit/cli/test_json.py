@@ -85,14 +85,6 @@ def test_an_error_is_json_with_what_where_and_fix(suite: Path) -> None:
     assert (error["exit_code"], error["faults"]) == (2, [])
 
 
-def test_every_fault_of_a_file_is_in_the_error(suite: Path) -> None:
-    (suite / "sums.yaml").write_text(SCENARIO.replace("title", "titel").replace("matrix", "matrx"))
-
-    error = document_of(suite, "plan", "sums.yaml", "--json", code=2)["error"]
-
-    assert {fault["line"] for fault in error["faults"]} >= {3, 6}
-
-
 def test_an_error_of_a_group_names_its_command(suite: Path) -> None:
     document = document_of(suite, "import", "hyperfine", "none.json", "--json", code=2)
 

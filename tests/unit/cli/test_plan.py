@@ -71,6 +71,16 @@ def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixtur
     }
 
 
+def test_plan_and_check_count_the_duplicates(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan(PlanRequest(files=(Path(scenario),)))
+    assert "nothing: 3 of 6 configurations" in capsys.readouterr().out
+
+    check((Path(scenario),))
+    assert capsys.readouterr().out == ("OK: nothing, 6 cells, 3 the same as another on this host\n")
+
+
 def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -98,7 +98,7 @@ def test_memory_that_is_returned_and_taken_again_is_reported(
     if is_found:
         # 6 windows, 29 iterations after the first.
         assert "20 %" in findings["memory-returned"].what
-        assert "4,138 page faults" in findings["memory-returned"].what
+        assert "4,138 page faults an iteration" in findings["memory-returned"].what
     assert "memory-returned" not in findings_in(on(host))
 
 
@@ -138,6 +138,14 @@ def test_more_threads_than_a_quota_allows_are_named_with_their_number() -> None:
     )
     assert "OMP_NUM_THREADS=1" in finding.fix
     assert finding.times_ratio == pytest.approx(1.6)
+
+
+def test_a_quota_from_outside_is_diagnosed_too() -> None:
+    finding = findings_in(limited(80.0, cpus=None, used=2, threads="default"))["throttled"]
+
+    assert finding.tone == "bad"
+    assert "threads: quota" in finding.fix
+    assert "--cpus" in finding.fix
 
 
 def test_one_thread_that_needs_more_than_its_quota_is_no_fault_of_its_threads() -> None:
@@ -244,6 +252,14 @@ def test_counters_of_real_processors_are_classified(
     assert list(findings_in(counting(counters))) == rules
 
 
+def test_slots_that_wait_for_memory_are_memory_bound() -> None:
+    finding = findings_in(counting(slots(0.5, 0.1)))
+
+    assert list(finding) == ["memory-bound"]
+    assert "50 % of its pipeline slots" in finding["memory-bound"].what
+    assert finding["memory-bound"].evidence[0] == "instructions per cycle: 0.80"
+
+
 def test_slots_that_wait_for_units_are_core_bound() -> None:
     plain = findings_in(counting(slots(0.1, 0.4)))
     smt = findings_in(counting(slots(0.1, 0.4)), topology=a_host(cores_per_node=1, cpus_per_core=2))
@@ -268,7 +284,7 @@ def test_loads_from_another_node_are_reported() -> None:
 
     finding = findings_in(counting(far), topology=TWO_NODES)
 
-    assert "40 %" in finding["remote-loads"].what
+    assert "40 % of the loads" in finding["remote-loads"].what
     assert findings_in(counting(near), topology=TWO_NODES) == {}
     assert findings_in(counting(far)) == {}
 

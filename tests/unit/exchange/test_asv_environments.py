@@ -90,6 +90,16 @@ def test_environments_measured_at_one_commit_stay_separate(tmp_path: Path) -> No
     assert cells(found.series) == {"environment=conda": 3, "environment=virtualenv": 1}
 
 
+def test_environments_of_different_machines_are_separate(tmp_path: Path) -> None:
+    one, other = nights("a", "b")
+
+    found = read_project(
+        result_tree(tmp_path, one, other | {"params": {"machine": "m"}}, benchmarks=TIME)
+    )
+
+    assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
+
+
 def test_each_parameter_combination_continues_its_own_series(tmp_path: Path) -> None:
     # Two of them are written alike, so their places are behind them.
     row = {"time_it": [[1.0, 2.0, 3.0, 4.0], [["1,param2=2", "1"], ["3", "2,param2=3"]]]}
@@ -132,6 +142,18 @@ def test_two_stored_series_of_one_environment_are_merged(tmp_path: Path) -> None
     assert kept(tmp_path) == {"environment=b": 2}
 
 
+def test_separate_environments_stay_separate_in_later_imports(tmp_path: Path) -> None:
+    first, second = nights("conda", "conda")
+    tree = result_tree(tmp_path, first, first | {"env_name": "virtualenv"}, benchmarks=TIME)
+    import_asv(tree)
+    third = nights("conda", "conda", "virtualenv")[2]
+    for name, document in (("8-c", second), ("9-v", third)):
+        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(document))
+    import_asv(tree)
+
+    assert kept(tree) == {"environment=conda": 2, "environment=virtualenv": 2}
+
+
 def test_unprintable_names_continue_like_any_other(tmp_path: Path) -> None:
     # Half of a character, and one too long.
     long = "x" * 500
@@ -171,6 +193,16 @@ def test_a_requirement_under_test_is_one_series_across_its_versions(tmp_path: Pa
         "environment=virtualenv-py3.11-numpy-six1": 6,
         "environment=virtualenv-py3.12-numpy-six1": 6,
     }
+
+
+def test_an_environment_with_a_custom_name_continues(tmp_path: Path) -> None:
+    files = [document | {"env_name": f"nightly-{at}"} for at, document in enumerate(versions(*SIX))]
+
+    found = read_project(
+        result_tree(tmp_path, *files, benchmarks=TIME), under_test=("pip+pack/age",)
+    )
+
+    assert cells(found.series) == {"environment=nightly-0": 6}
 
 
 @pytest.mark.parametrize(

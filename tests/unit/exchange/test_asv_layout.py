@@ -95,6 +95,23 @@ def test_commits_link_to_the_origin_of_the_named_clone(
     assert read_project(top, repo=clone).series[0].commit_url == address
 
 
+def test_a_configured_url_takes_precedence_over_the_origin(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
+    clone = a_clone(tmp_path / "clone", "https://github.com/someone/thing")
+
+    assert read_project(tree, repo=clone).series[0].commit_url == "https://example.org/commit/"
+
+
+def test_a_clone_without_an_origin_has_no_links(tmp_path: Path) -> None:
+    top = bare(result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]})))
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    subprocess.run(("git", "-C", str(clone), "init", "--quiet"), check=True)
+
+    assert read_project(top, repo=clone).series[0].commit_url is None
+
+
 def test_a_name_guessed_from_a_folder_is_reported(tmp_path: Path) -> None:
     tree = result_tree(tmp_path / "someone", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     bare(tree).rename(tree / ".asv")
@@ -104,8 +121,14 @@ def test_a_name_guessed_from_a_folder_is_reported(tmp_path: Path) -> None:
     named = import_asv(tree / ".asv", *records, "--project", "thing").stdout
 
     assert said[0].startswith("someone: ")
-    assert "folder, someone" in said[-1]
+    assert "The project is named after its folder, someone" in said[-1]
     assert "after its folder" not in named
+
+
+def test_a_configured_name_is_not_a_guess(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    assert "after its folder" not in import_asv(tree).stdout
 
 
 def test_a_machine_s_folder_uses_the_benchmarks_above_it(tmp_path: Path) -> None:
@@ -128,6 +151,22 @@ def test_a_machine_s_folder_uses_the_configuration_above_it(tmp_path: Path) -> N
     found = read_project(tree / "results" / "other")
 
     assert (found.project, [one.host for one in found.series]) == ("trees", ["other"])
+
+
+def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0], []], "time_old": [None, []]}), benchmarks=TIME
+    )
+
+    said = import_asv(tree).stdout.splitlines()
+
+    assert said[:3] == [
+        "trees: 1 result file, 1 benchmark that no longer exists",
+        "2 series of 2 points, 1 of them with a result; 2 new",
+        "1 point has no result: failed (1)",
+    ]
+    imported = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
+    assert (imported["result_files"], imported["benchmarks_that_exist_no_longer"]) == (1, 1)
 
 
 COMMIT_URL = "https://example.org/commit/"
@@ -171,6 +210,22 @@ def test_a_configuration_in_a_sibling_folder_is_used(tmp_path: Path, named: str)
     found = read_project(a_clone_beside(tmp_path / "clone", "config/asv.conf.json") / named)
 
     assert (found.project, found.series[0].commit_url) == ("thing", COMMIT_URL)
+
+
+def test_a_configuration_with_any_name_finds_its_results(tmp_path: Path) -> None:
+    clone = a_clone_beside(
+        tmp_path, "config/asv_box.conf.json", results_dir="../../elsewhere/results"
+    )
+
+    assert read_project(clone / "config" / "asv_box.conf.json").project == "thing"
+
+
+def test_a_configuration_of_other_results_is_not_used(tmp_path: Path) -> None:
+    clone = a_clone_beside(tmp_path / "clone", "config/asv.conf.json")
+    result_tree(clone / "other", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (clone / "config" / "asv.conf.json").unlink()
+
+    assert read_project(clone).project == "clone"
 
 
 @pytest.mark.parametrize("beside", ["asv.conf.json", "other/asv.conf.json"])

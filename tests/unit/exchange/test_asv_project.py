@@ -44,6 +44,38 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
     assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
 
 
+def test_a_benchmark_s_source_is_kept(tmp_path: Path) -> None:
+    source = "def time_it():\n\tsort(rows)  # <b>"
+    about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about
+    )
+
+    found = read(tree).series
+
+    assert {one.scenario: one.code for one in found} == {"time_it": source, "mem_it": None}
+    assert history_files.decode(history_files.encode(found)) == found
+
+
+def test_other_units_stay_as_text(tmp_path: Path) -> None:
+    about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
+    tree = result_tree(
+        tmp_path, result_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
+    )
+
+    found = {one.scenario: (one.unit, one.points[0].value) for one in read(tree).series}
+
+    assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
+
+
+def test_without_benchmarks_json_the_name_gives_the_unit(tmp_path: Path) -> None:
+    tree = result_tree(
+        tmp_path, result_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]})
+    )
+
+    assert [one.unit for one in read(tree).series] == ["bytes", "ns"]
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [
@@ -73,6 +105,18 @@ def test_an_infinite_or_incomplete_interval_is_dropped(tmp_path: Path) -> None:
     found = [one.points[0].bounds for one in read(tree).series]
 
     assert found == [None, None, (0.5e9, 2e9)]
+
+
+def test_values_follow_the_product_of_parameters_last_fastest(
+    tmp_path: Path,
+) -> None:
+    about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
+    row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=about)
+
+    found = {cell: one.points[0].value for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"n=10,kind=a": 1e9, "n=10,kind=b": 2e9, "n=20,kind=a": 3e9, "n=20,kind=b": 4e9}
 
 
 def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
@@ -114,6 +158,16 @@ def test_different_parameter_values_stay_different(
     assert list(by_cell(read(tree))) == cells
 
 
+def test_shortened_values_still_differ(tmp_path: Path) -> None:
+    values = ["x" * 5000 + "1", "x" * 5000 + "2", "\x1b[31m", "\x1b[32m"]
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
+
+    cells = list(by_cell(read(tree)))
+
+    assert len(set(cells)) == 4
+    assert all(cell.isprintable() and len(cell) < 300 for cell in cells)
+
+
 def test_version_1_is_read_with_numbers_and_objects(tmp_path: Path) -> None:
     stats = {"ci_99": [0.9, 1.1], "q_25": 1, "q_75": 1}
     results = {
@@ -143,6 +197,18 @@ def test_version_1_is_read_with_numbers_and_objects(tmp_path: Path) -> None:
     assert found["time_many", f"param1=2,{where}"].missing == "failed"
 
 
+def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
+    dates = [DATE_MS + 2_000, DATE_MS, DATE_MS + 1_000]
+    files = [
+        result_file({"time_it": [[float(number)], []]}, date=date, commit_hash=f"{number}" * 40)
+        for number, date in enumerate(dates, start=1)
+    ]
+
+    points = only_points(read(result_tree(tmp_path, *files, benchmarks=TIME)))
+
+    assert [point.value for point in points] == [2e9, 3e9, 1e9]
+
+
 def versions(found: project.AsvResults) -> list[str]:
     return [dict(point.environment_key)["benchmark"] for point in only_points(found)]
 
@@ -153,6 +219,40 @@ def nights(*versions: str | None) -> list[dict[str, Any]]:
             {"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}"
         )
         for day, version in zip(itertools.count(0, 1000), versions, strict=False)
+    ]
+
+
+def test_another_benchmark_version_is_an_environment_change(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["a" * 12, "b" * 12]
+
+
+def test_a_missing_benchmark_version_is_no_change(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["one", "one", "two", "two", ""]
+
+
+def test_another_machine_description_is_an_environment_change(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    (point,) = only_points(read(tree))
+
+    assert point.environment_key == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
+
+
+def test_environments_are_separate_series(tmp_path: Path) -> None:
+    files = [
+        result_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}")
+        for minor in (10, 11)
+    ]
+
+    found = read(result_tree(tmp_path, *files, benchmarks=TIME))
+
+    assert [one.cell for one in found.series] == [
+        "environment=virtualenv-py3.10",
+        "environment=virtualenv-py3.11",
     ]
 
 
@@ -269,6 +369,18 @@ def test_damaged_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None
     assert (found.files, [fault.file for fault in found.faults]) == (1, [str(torn)])
 
 
+def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+
+    with pytest.raises(InputError, match="no result files"):
+        read(tmp_path / "results")
+
+
+def test_if_every_file_is_damaged_the_first_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no result file can be read"):
+        read(result_tree(tmp_path, {"version": 2}))
+
+
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, *nights("v", "v"), benchmarks=TIME)
     records = tmp_path / "records"
@@ -352,6 +464,15 @@ def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert (list(files), [fault.file for fault in faults]) == ([], [str(found.files[1])])
 
 
+def test_a_file_s_commit_is_found_without_parsing_it(
+    tmp_path: Path,
+) -> None:
+    document = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
+    tree = result_tree(tmp_path, document)
+
+    assert reader.unread(tree / "results", {}, []).commits == {"b" * 40}
+
+
 def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
     """Files of one commit a day."""
     return [
@@ -366,6 +487,17 @@ def figures(found: project.AsvResults) -> dict[str, list[float | None]]:
         f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.value for p in one.points]
         for one in found.series
     }
+
+
+def test_files_may_have_different_benchmarks_in_any_order(tmp_path: Path) -> None:
+    a, b = "mem_a", "mem_b"
+    files = on_days(
+        {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
+    )
+
+    found = figures(read(result_tree(tmp_path, *files)))
+
+    assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
 
 
 def test_a_new_parameter_value_leaves_other_series_complete(tmp_path: Path) -> None:
@@ -404,7 +536,7 @@ def test_a_damaged_benchmark_is_skipped_without_shifting_others(
     assert figures(found) == {"mem_a": [1, 5], "mem_b": [2, 4, 6]}
     assert {point.bounds for one in found.series for point in one.points} == {None}
     (fault,) = found.faults
-    assert "1 of 2" in fault.what
+    assert "1 of 2 benchmarks" in fault.what
 
 
 def test_of_two_files_of_a_commit_the_last_value_counts(

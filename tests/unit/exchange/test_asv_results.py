@@ -66,6 +66,18 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
     )
 
 
+def test_published_pages_beside_the_results_are_ignored(tmp_path: Path) -> None:
+    tree = moved(
+        result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME),
+        ".asv/results",
+    )
+    page = tree / ".asv" / "html" / "graphs" / "summary" / "time_it.json"
+    page.parent.mkdir(parents=True)
+    page.write_text("[[1, 2.0]]")
+
+    assert [read_project(tree / named).faults for named in (".", ".asv")] == [(), ()]
+
+
 def test_a_configuration_one_folder_down_is_found(tmp_path: Path) -> None:
     result_tree(
         tmp_path / "clone" / "asv_bench", result_file({"time_it": [[1.0], []]}), benchmarks=TIME
@@ -91,6 +103,13 @@ def test_a_configuration_is_found_from_its_results_two_folders_down(tmp_path: Pa
     (tree / "asv.conf.json").write_text('{"project": "trees", "results_dir": ".asv/results"}')
 
     assert read_project(tree / ".asv" / "results").project == "trees"
+
+
+def test_guessed_units_and_parameters_are_reported(tmp_path: Path) -> None:
+    (fault,) = read_project(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))).faults
+
+    assert fault.file.endswith("benchmarks.json")
+    assert "benchmark names" in fault.what
 
 
 def test_benchmarks_missing_from_benchmarks_json_are_reported(tmp_path: Path) -> None:
@@ -138,7 +157,7 @@ def test_an_unreadable_configured_repository_is_reported_and_skipped(
 def test_a_repository_named_by_the_user_must_be_readable(tmp_path: Path) -> None:
     tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
 
-    with pytest.raises(InputError, match="git cannot"):
+    with pytest.raises(InputError, match="git cannot read it"):
         project.read(tree, name=None, repo=tmp_path, progress=lambda _done, _of: None)
 
 
@@ -206,6 +225,18 @@ def test_memory_size_is_the_same_for_every_asv_version(
     assert dict(point.environment_key)["ram"] == shown
 
 
+def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
+    document = result_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
+    found = read_project(
+        result_tree(tmp_path, document, benchmarks=TIME | {"bad": {}, "worse": {}})
+    )
+
+    assert [one.scenario for one in found.series] == ["time_it"]
+    (fault,) = found.faults
+    assert "2 of 3 benchmarks are damaged" in fault.what
+    assert "bad" in fault.what
+
+
 @pytest.mark.parametrize("row", [[0.25, [], "v"], [[0.25], None, "v"], [[0.25]]])
 def test_a_value_may_be_outside_a_list(tmp_path: Path, row: list[object]) -> None:
     (point,) = only_points(
@@ -252,11 +283,81 @@ def test_parameter_values_are_the_same_for_every_writer(value: str, shown: str) 
     assert cells_of(((value,),), ("n",), "e") == (f"n={shown},environment=e",)
 
 
+def test_combinations_with_equal_notation_stay_separate() -> None:
+    # One is ("1,b=2", "3"), the other ("1", "2,b=3").
+    cells = cells_of((("1,b=2", "1"), ("3", "2,b=3")), ("a", "b"), "e")
+
+    assert len(set(cells)) == 4
+
+
 def test_two_functions_with_one_name_stay_separate(tmp_path: Path) -> None:
     row = [[1.0, 2.0], [["<f at 0x1>", "<f at 0x2>"]]]
     tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
     assert list(by_cell(read_project(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
+
+
+def test_nan_is_skipped_everywhere(tmp_path: Path) -> None:
+    row = [[math.nan, 1.0], [["1", "2"]], "v", 1, 1.0, [math.nan, math.nan], [math.nan, 2.0]]
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
+
+    found = {cell: one.points[0].bounds for cell, one in by_cell(read_project(tree)).items()}
+
+    assert found == {"param1=1": None, "param1=2": None}
+
+
+def environments_of(*machines: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
+    """What each of several nights has, whose machines are described so."""
+    nights = [
+        result_file(
+            {"time_it": [[1.0], [], "v"]},
+            commit_hash=f"{number}" * 40,
+            params={"machine": "box", **params},
+            date=1_600_000_000_000 + number * 86_400_000,
+        )
+        for number, params in enumerate(machines)
+    ]
+    points = only_points(read_project(result_tree(tmp_path, *nights, benchmarks=TIME)))
+    return [dict(point.environment_key) for point in points]
+
+
+def test_missing_machine_details_are_no_environment_change(tmp_path: Path) -> None:
+    # asv began to tell the number of CPUs in 2019.
+    found = environments_of(
+        {"cpu": "Xeon"}, {"cpu": "Xeon", "num_cpu": ""}, {"cpu": "Xeon", "num_cpu": "8"},
+        tmp_path=tmp_path,
+    )  # fmt: skip
+
+    assert found == [{"cpu": "Xeon", "num_cpu": "8", "benchmark": "v"}] * 3
+
+
+def test_known_machine_details_stay_unchanged(tmp_path: Path) -> None:
+    found = environments_of(
+        {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path
+    )
+
+    assert [(one["cpu"], one.get("os")) for one in found] == [
+        ("Xeon", "5"), ("Xeon", "6"), ("Xeon", "6"), ("EPYC", None),
+    ]  # fmt: skip
+
+
+def test_of_two_files_of_one_commit_the_last_with_a_value_counts(tmp_path: Path) -> None:
+    same = [result_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
+    found = read_project(result_tree(tmp_path, *same, benchmarks=TIME))
+
+    assert [point.value for point in only_points(found)] == [2e9]
+    assert found.duplicates == 2
+
+
+def test_an_interval_that_ends_below_zero_is_dropped(tmp_path: Path) -> None:
+    # Three samples that differ much; a time is never negative.
+    row = [[12.4], [], "v", 1, 59.7, [-22.4], [40.4]]
+
+    (point,) = only_points(
+        read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
+    )
+
+    assert (point.value, point.bounds) == (12.4e9, None)
 
 
 def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
@@ -303,10 +404,10 @@ def test_machines_renamed_each_run_are_reported(tmp_path: Path) -> None:
     imported = import_asv(tree)
     as_one = import_asv(tree, "--project", "other", "--machine", "hosted")
 
-    assert "8 machines" in imported.stderr
+    assert "the results are from 8 machines" in imported.stderr
     assert "--machine NAME" in imported.stderr
-    assert "8 series" in imported.stdout
-    assert "8 points" in as_one.stdout
+    assert "8 series have one result, and a history needs two" in imported.stdout
+    assert "1 series of 8 points" in as_one.stdout
     assert as_one.stderr == ""
 
 
@@ -356,6 +457,15 @@ def test_any_configuration_is_read_or_rejected(tmp_path: Path, value: object, ke
 
     with contextlib.suppress(InputError):
         assert len(read_project(tree).series) == 1
+
+
+def test_default_result_folders_replace_a_missing_configured_one(
+    tmp_path: Path,
+) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / "asv.conf.json").write_text('{"project": "p", "results_dir": "../elsewhere"}')
+
+    assert read_project(tree).files == 1
 
 
 @pytest.mark.parametrize("opening", [b'{"a":', b"["])

@@ -51,6 +51,26 @@ def test_appended_points_merge_like_any_others(
     assert found == history_import._merge_pair(old, new)
 
 
+def test_a_series_without_new_points_stays() -> None:
+    one, other = a_series([1e6]), a_series([2e6], scenario="other")
+    more = replace(one, points=HistoryPoints.of([a_point(3e6, day=1)]))
+
+    found = merge([one, other], [more])
+
+    assert found == (replace(one, points=HistoryPoints.of([*one.points, *more.points])), other)
+
+
+def test_an_unchanged_history_is_not_rewritten(tmp_path: Path) -> None:
+    series: tuple[Series, ...] = (a_series([1e6, None], project="trees"),)
+    file = history_import.keep("trees", series, tmp_path).file
+    before = file.stat()
+
+    now = history_import.keep("trees", (), tmp_path)
+
+    assert (now.series, now.points, now.values, now.added) == (1, 2, 1, 0)
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_an_unchanged_history_is_not_even_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +236,52 @@ def test_values_of_a_removed_benchmark_keep_their_unit(
     assert history_files.read_all(tree / "records")[0] == before
 
 
+def test_commits_of_a_removed_benchmark_are_described(tmp_path: Path) -> None:
+    benchmarks = about("k", unit="unit")
+    tree = result_tree(tmp_path, *nights(range(3)), benchmarks=benchmarks)
+    import_asv(tree)
+    configuration = tree / "asv.conf.json"
+    configuration.write_text(
+        configuration.read_text().replace("{", '{"show_commit_url": "https://forge.test/",', 1)
+    )
+
+    then(tree, TIME)
+
+    assert kept(tree) == {"k=1": 3, "k=2": 3}
+    assert {one.commit_url for one in series(tree)} == {"https://forge.test/"}
+
+
+def test_a_benchmark_that_returns_continues_its_series(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    import_asv(tree)
+    then(tree, TIME, *nights(range(5, 6), gone=True))
+
+    then(tree, about("k"), *nights(range(6, 8)))
+
+    assert kept(tree) == {"k=1": 7, "k=2": 7}
+
+
+def test_a_benchmark_missing_at_first_is_named_when_it_returns(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
+    import_asv(tree)
+    assert kept(tree) == {"param1=1": 5, "param1=2": 5}
+
+    then(tree, about("k"), *nights(range(5, 6)))
+
+    assert kept(tree) == {"k=1": 6, "k=2": 6}
+    assert {one.unit for one in series(tree)} == {"ns"}
+
+
+def test_an_added_parameter_does_not_duplicate_earlier_points(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("n"))
+    import_asv(tree)
+
+    tonight = a_night(5, 7.0, 8.0, params=[["1", "2"], ["x"]])
+    then(tree, about("n", "m"), tonight)
+
+    assert kept(tree) == {"param1=1": 5, "param1=2": 5, "n=1,m=x": 1, "n=2,m=x": 1}
+
+
 def test_equal_results_continue_under_the_same_parameter_value(tmp_path: Path) -> None:
     constant = [a_night(at, 4.0, None, 4.0, params=[["1", "2", "3"]]) for at in range(4)]
     tree = result_tree(tmp_path, *constant, benchmarks=about("k"))
@@ -266,6 +332,30 @@ def test_a_stored_series_with_a_different_value_stays(tmp_path: Path) -> None:
     then(tree, about("new"))
 
     assert kept(tree) == {"old=1": 5, "new=1": 5, "new=2": 5}
+
+
+def test_equal_results_elsewhere_are_not_matched(tmp_path: Path) -> None:
+    files = nights(range(3))
+    tree = result_tree(tmp_path, *files, benchmarks=about("k"))
+    import_asv(tree)
+    for number, one in enumerate(files):
+        other = one | {"env_name": "conda", "python": "3.12"}
+        other["results"] = one["results"] | {"time_other": one["results"][NAME]}
+        (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(other))
+
+    then(tree, about("j"))
+
+    own = {one.cell for one in series(tree)}
+    assert own == {f"k={at}{WHERE}" for at in "12"} | {f"j={at},environment=conda" for at in "12"}
+
+
+def test_a_new_parameter_value_is_not_matched_with_an_unmeasured_one(tmp_path: Path) -> None:
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    import_asv(tree)
+
+    then(tree, about("k"), *nights(range(5, 6), params=("3", "4")))
+
+    assert kept(tree) == {"k=1": 5, "k=2": 5, "k=3": 1, "k=4": 1}
 
 
 def test_a_stored_series_in_another_unit_is_converted(tmp_path: Path) -> None:

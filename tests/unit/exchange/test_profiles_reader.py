@@ -19,7 +19,7 @@ from corebound.cli.app import app
 from corebound.exchange.profiles import chrome, detect
 from corebound.exchange.profiles.reader import UnreadableProfiles, profile_of, read_all
 from corebound.exchange.reading import Unreadable
-from corebound.records import codec, documents
+from corebound.records import codec, documents, jsonl
 from corebound.records.launch_record import ImportedProfile
 from corebound.worker.operator_table import Span, Step, chrome_trace, tabulate
 from support import paths
@@ -77,6 +77,13 @@ def test_a_torch_trace_has_the_operators_of_its_steps() -> None:
     assert list(profile.profile.phases) == ["forward", "backward", "update"]
 
 
+def test_a_trace_without_marks_covers_everything_profiled() -> None:
+    profile = one(DATA / "torch_unmarked.json").profile
+
+    assert profile.iterations is None
+    assert {each.quiet_ns for each in profile.operators} == {None}
+
+
 def test_traces_without_an_annotation_category_are_read(tmp_path: Path) -> None:
     events = [
         {"ph": "X", "cat": "Operator", "name": name, "pid": 1, "tid": "7", "ts": ts, "dur": dur}
@@ -130,6 +137,13 @@ def test_tensorflow_s_trace_and_xplane_agree(tmp_path: Path) -> None:
     assert calls(traced)["_MklMatMul"] == 3
 
 
+def test_of_tensorflow_s_trace_and_xplane_in_one_folder_one_counts(tmp_path: Path) -> None:
+    for name in ("tensorflow.trace.json.gz", "tensorflow.xplane.pb"):
+        shutil.copy(DATA / name, tmp_path)
+
+    assert one(tmp_path).source == "TensorFlow profiler, XPlane"
+
+
 def test_mindspore_s_table_and_trace_agree() -> None:
     folder = one(DATA / "mindspore_ascend_ms")
     table = one(DATA / "mindspore_ascend_ms" / "FRAMEWORK" / "cpu_op_type_info_0.csv")
@@ -157,6 +171,27 @@ def test_the_files_of_an_ascend_export_make_one_profile() -> None:
     assert totals(profile)["MatMul"] == 411_250
     # Both passes have one.
     assert calls(profile)["MatMul"] == 2
+
+
+def test_iterations_may_come_from_the_trace(tmp_path: Path) -> None:
+    profile = one(a_folder(tmp_path, "op_summary.csv", "step_trace.json"))
+
+    assert profile.profile == one(MSPROF).profile
+
+
+def test_a_summary_alone_covers_everything_profiled(tmp_path: Path) -> None:
+    profile = one(a_folder(tmp_path, "op_summary.csv"))
+
+    assert profile.profile.iterations is None
+    assert calls(profile)["MatMul"] == 6
+
+
+def test_a_statistic_alone_has_no_step(tmp_path: Path) -> None:
+    profile = one(a_folder(tmp_path, "op_statistic.csv"))
+
+    assert totals(profile)["MatMul"] == 1_233_750
+    assert profile.profile.iterations is None
+    assert profile.profile.step_ns is profile.profile.outside_ns is None
 
 
 def test_with_iterations_a_statistic_is_per_iteration(tmp_path: Path) -> None:
@@ -235,6 +270,14 @@ def test_a_stored_trace_is_read_back(tmp_path: Path) -> None:
     assert list(profile.operators) == tabulate(steps, None).operators
 
 
+def test_formats_are_detected_from_content(tmp_path: Path) -> None:
+    packed = (DATA / "torch.pt.trace.json.gz").read_bytes()
+    (tmp_path / "profile.bin").write_bytes(gzip.decompress(packed))
+    (tmp_path / "x.csv").write_bytes(packed)
+
+    assert one(tmp_path / "profile.bin").profile == one(tmp_path / "x.csv").profile
+
+
 def test_a_folder_may_hold_other_files(tmp_path: Path) -> None:
     a_folder(tmp_path, "op_statistic.csv")
     (tmp_path / "msprof_1.json").write_text('[{"ph": "M", "name": "process_name"}]')
@@ -288,6 +331,13 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
+def test_importing_again_under_another_name_renames(tmp_path: Path) -> None:
+    for name in ("night", "day"):
+        run(str(MSPROF), "--records", str(tmp_path), "--name", name)
+
+    assert [each.name for each in documents.read_profiles(tmp_path)[0]] == ["day"]
+
+
 def test_json_has_the_stored_profile(tmp_path: Path) -> None:
     said = json.loads(run(str(MSPROF), "--records", str(tmp_path), "--json"))
 
@@ -296,6 +346,12 @@ def test_json_has_the_stored_profile(tmp_path: Path) -> None:
     assert kept == one(MSPROF)
     assert said["results"][0]["profile"]["profile"]["step_ns"] == 1_702_125
     assert Path(said["results"][0]["file"]) == documents.file_of(kept, tmp_path)
+
+
+def test_imported_profiles_are_not_runs(tmp_path: Path) -> None:
+    run(str(MSPROF), "--records", str(tmp_path))
+
+    assert list(jsonl.files(tmp_path)) == []
 
 
 def test_an_unreadable_stored_profile_is_reported_and_skipped(tmp_path: Path) -> None:
@@ -390,13 +446,21 @@ def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, f"{head}MatMul,AI_CORE,1,2\nAdd,AI_CORE,1,many\n", "a.csv")
 
-    assert said.startswith("row 3")
+    assert said.startswith("row 3: 'many' is not a time.")
 
 
 def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
     (line,) = refused(MSPROF / f"step_trace_{STAMP}.csv")
 
-    assert "op_summary or op_statistic" in line
+    assert "Also name op_summary or op_statistic of the same export." in line
+
+
+def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "user_annotation", "name": "a", "ts": 1, "dur": 2}
+
+    said = refused_text(tmp_path, json.dumps({"traceEvents": [event]}))
+
+    assert said.startswith("the file contains no executed operator.")
 
 
 @pytest.mark.parametrize(
@@ -405,7 +469,7 @@ def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
 def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{value},"dur":1}}'
 
-    assert "not a time" in refused_text(tmp_path, f"[{event}]")
+    assert "is not a time." in refused_text(tmp_path, f"[{event}]")
 
 
 # An event before, of 78 bytes with its comma, and one after whatever is tried.
@@ -436,7 +500,7 @@ def test_what_is_beside_the_times_of_an_event_is_not_needed(tmp_path: Path, args
 def test_a_time_that_is_no_number_is_not_read_as_one(tmp_path: Path, ts: str) -> None:
     event = ODD_EVENT.replace('"ts":5', f'"ts":{ts}') % "{}"
 
-    assert "not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
+    assert "is not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n", "]", " ] "])
@@ -494,7 +558,13 @@ def test_damage_after_the_events_says_how_many_there_were(tmp_path: Path) -> Non
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
 
-    assert "regular file" in refused(tmp_path / "fifo.json")[0]
+    assert "not a regular file" in refused(tmp_path / "fifo.json")[0]
+
+
+def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
+    said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
+
+    assert "damaged trace, in event 1" in said
 
 
 def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:

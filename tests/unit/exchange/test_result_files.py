@@ -161,8 +161,17 @@ def test_a_table_is_answered_with_the_format_that_can_be_read(tmp_path: Path) ->
     file = tmp_path / "out.csv"
     file.write_text('name,iterations,real_time\n"BM_sort/1024",10,2.5\n')
 
-    with pytest.raises(InputError, match="Write JSON"):
+    with pytest.raises(InputError, match="Write JSON with the tool"):
         read("google-benchmark", file)
+
+
+def test_each_measure_of_bencher_is_a_series() -> None:
+    series = read("bencher", at="2026-01-02T03:04:05Z")
+
+    assert series["sum[measure=latency]"].unit == "ns"
+    assert series["save[measure=throughput]"].more_is_better
+    assert series["save[measure=heap]"].unit == "heap"
+    assert series["sum[measure=latency]"].points[0].bounds is None
 
 
 def test_files_of_one_commit_and_day_are_launches_of_one_point(tmp_path: Path) -> None:
@@ -219,7 +228,7 @@ def test_a_folder_stands_for_the_files_below_it_and_an_empty_one_is_an_error(
     )
 
     assert empty.code == 2
-    assert "no JSON file" in empty.err
+    assert "no JSON file in this folder" in empty.err
     assert json.loads(imported.out)["files"] == 2
 
 
@@ -245,6 +254,12 @@ def test_another_file_is_one_error(tool: Tool, data: bytes, tmp_path: Path) -> N
 
     with pytest.raises(InputError):
         read(tool, tmp_path if tool == "criterion" else file)
+
+
+@pytest.mark.parametrize("tool", FILES)
+def test_a_missing_file_is_one_error(tool: Tool, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        read(tool, tmp_path / "none")
 
 
 def test_files_that_cannot_be_read_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -704,7 +719,7 @@ def test_a_pipe_or_a_device_is_an_error_at_once(tmp_path: Path, tool: Tool) -> N
 
     for name in ("fifo", "zero", "criterion"):
         if (name == "criterion") == (tool == "criterion"):
-            with pytest.raises(InputError, match="regular file"):
+            with pytest.raises(InputError, match="not a regular file"):
                 read(tool, tmp_path / name)
 
 

@@ -18,6 +18,7 @@ from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
+from corebound.exchange.asv import results
 from corebound.exchange.run_export import ExportedCell, exported_cells
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
@@ -90,6 +91,14 @@ def test_asv_s_results_mark_failed_and_skipped_cells() -> None:
     assert math.isnan(absent)
 
 
+def test_axes_become_parameters_in_order() -> None:
+    files = asv_files(a_night(*(took(1, cell=cell) for cell in (3, 1, 0, 2))))
+
+    about = files["benchmarks.json"]["matmul"]
+    assert about["param_names"] == ["binding", "threads"]
+    assert about["params"] == [["'none'", "'one-cpu'"], ["'default'", "'1'"]]
+
+
 def test_an_incomplete_matrix_becomes_one_parameter() -> None:
     many = [replace(CELLS[0], axes=(("a", str(number)), ("b", str(number)))) for number in range(6)]
     files = asv_files(a_night(*(a_launch(cell=cell) for cell in many)))
@@ -99,6 +108,12 @@ def test_an_incomplete_matrix_becomes_one_parameter() -> None:
     assert about["params"] == [[f"'a={number},b={number}'" for number in range(6)]]
     (document,) = [one for one in files.values() if "results" in one]
     assert document["results"]["matmul"][0] == pytest.approx([0.001] * 6)
+
+
+def test_asv_s_own_benchmarks_are_kept() -> None:
+    files = asv_files(a_night(took(1)), other={"name": "other"})
+
+    assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
 
 
 def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
@@ -111,6 +126,13 @@ def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
     assert files["benchmarks.json"]["Version"]["name"] == "Version"
     (document,) = [one for one in files.values() if "results" in one]
     assert document["results"].keys() == {"Version"}
+
+
+def test_of_two_runs_of_one_commit_asv_gets_the_later() -> None:
+    files = asv_files(a_night(took(5), took(7, cell=1)), a_night(took(6), run_id="r2", day=3))
+
+    (document,) = [one for one in files.values() if "results" in one]
+    assert document["results"]["matmul"][0][:2] == pytest.approx([0.006, 0.007])
 
 
 def test_results_of_an_older_scenario_are_not_mixed_in() -> None:
@@ -127,6 +149,16 @@ def test_results_of_an_older_scenario_are_not_mixed_in() -> None:
     assert math.isnan(values[1])
 
 
+def test_the_asv_reader_reads_the_export() -> None:
+    files = asv_export.documents(list(cells(a_night(took(1), took(2, block=1)))), {})
+
+    (text,) = [text for name, text in files.items() if "corebound-" in name]
+
+    file = results.read(text.encode())
+    ((name, row),) = file.results.items()
+    assert file.row_of(name, row)[-1][0] == [0.001, 0.002]
+
+
 def test_pyperf_gets_warm_ups_separately() -> None:
     night = a_night(took(1, warm=50), took(1, block=1))
 
@@ -136,6 +168,15 @@ def test_pyperf_gets_warm_ups_separately() -> None:
     assert [value for _, value in warmed["warmups"]] == [0.05] * 15
     assert warmed["values"] == [0.001] * 30
     assert "warmups" not in steady
+
+
+def test_pyperf_metadata_has_no_empty_text_and_no_lines() -> None:
+    odd = replace(COMMIT, subject="one\ntwo", sha="c" * 40)
+
+    document = json.loads(pyperf.suite(cells(a_night(took(1), commit=odd))))
+
+    assert document["metadata"]["commit_subject"] == "one two"
+    assert all(value != "" for value in document["metadata"].values())
 
 
 def test_a_table_has_a_row_for_each_launch_of_any_status() -> None:
@@ -179,6 +220,21 @@ def export(records: Path, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def test_asv_exports_skip_and_report_runs_without_a_commit(tmp_path: Path) -> None:
+    records = kept(
+        tmp_path / "r",
+        a_night(took(1)),
+        a_night(took(1), commit=None, run_id="r2"),
+        a_night(took(1), commit=replace(COMMIT, dirty=True), run_id="r3"),
+    )
+
+    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
+
+    assert code == 0
+    assert "skipped run r2: no commit" in said
+    assert "skipped run r3: it measured uncommitted changes" in said
+
+
 def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
     tmp_path: Path,
 ) -> None:
@@ -215,7 +271,7 @@ def test_cells_without_a_value_are_reported_and_skipped(tmp_path: Path, format_:
     code, said = export(records, format_, "--out", str(tmp_path / "out.json"))
 
     assert code == 0
-    assert "no memory" in said
+    assert "threads=1]: failed: no memory" in said
     assert "threads=1" not in (tmp_path / "out.json").read_text()
 
 

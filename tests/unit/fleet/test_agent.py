@@ -30,7 +30,7 @@ def test_an_agent_refuses_the_shard_of_another_host(task: Assignment) -> None:
     report = carry_out(task, "n2")
 
     assert (report.state, report.host) == ("refused", "n2")
-    assert "for n1" in report.reason
+    assert "it is for n1" in report.reason
     assert not agent.place(task).exists()
 
 
@@ -53,7 +53,7 @@ def test_a_damaged_bundle_is_reported_and_nothing_is_measured(task: Assignment) 
     report = carry_out(task, "n1")
 
     assert report.state == "failed"
-    assert "is damaged" in report.reason
+    assert "bundle of the commit is damaged" in report.reason
     assert report.records == ()
     assert report.is_signed(task.key)
 
@@ -83,5 +83,13 @@ def test_the_report_of_a_failure_makes_way_for_a_new_delivery(task: Assignment) 
     (folder / "report.json").write_bytes(msgspec.json.encode(failed))
 
     agent.forget_failures([task])
+
+    assert agent.report_of(task) is None
+
+
+def test_what_is_no_report_is_none(task: Assignment) -> None:
+    folder = agent.place(task)
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text("{")
 
     assert agent.report_of(task) is None

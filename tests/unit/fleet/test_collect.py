@@ -34,6 +34,22 @@ def launches(records: Path) -> list[int]:
     return [len(jsonl.read(file).launches) for file in jsonl.files(records)]
 
 
+def test_a_file_that_arrives_twice_counts_once(tmp_path: Path) -> None:
+    data = record_bytes(RUN, 3)
+
+    assert [merge(data, RUN, tmp_path)[1] for _ in range(2)] == ["new", "same"]
+    assert launches(tmp_path) == [3]
+
+
+def test_a_longer_copy_replaces_a_shorter_one_and_never_the_reverse(tmp_path: Path) -> None:
+    short, whole = record_bytes(RUN, 1), record_bytes(RUN, 3)
+
+    assert merge(short, RUN, tmp_path)[1] == "new"
+    assert merge(whole, RUN, tmp_path)[1] == "longer"
+    assert merge(short, RUN, tmp_path)[1] == "shorter"
+    assert launches(tmp_path) == [3]
+
+
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, len(record_bytes(RUN, 3))), min_size=1, max_size=6))
 def test_whatever_cuts_arrive_in_whatever_order_the_longest_stays(

@@ -60,6 +60,16 @@ def test_every_shard_is_delivered_to_its_host_one_at_a_time(tmp_path: Path) -> N
     assert set(words(folder).values()) == {"done"}
 
 
+def test_what_is_done_is_not_delivered_again(tmp_path: Path) -> None:
+    folder = a_plan_folder(tmp_path)
+    run_to_its_end(coordinator(folder, FakeEngine(lambda task: reports(folder, task))))
+    engine = FakeEngine(lambda task: reports(folder, task))
+
+    run_to_its_end(coordinator(folder, engine, again=True))
+
+    assert engine.delivered == []
+
+
 def test_a_lost_agent_gets_its_shard_again_on_the_same_host_and_not_forever(tmp_path: Path) -> None:
     folder = a_plan_folder(tmp_path, a_plan(hosts=("n1",)))
     engine = FakeEngine(lambda _task: JobState(state="lost", reason="the worker is gone"))

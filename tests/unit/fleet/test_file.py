@@ -66,7 +66,7 @@ def test_every_fault_is_reported_at_once_with_its_line() -> None:
     text = WHOLE.replace("engine", "engin").replace("launches: 2", "launches: 0")
 
     assert [line.partition(" ")[0] for line in faults(text)] == ["fleet.yaml:3:", "fleet.yaml:11:"]
-    assert "`engine`" in faults(text)[0]
+    assert "Did you mean `engine`?" in faults(text)[0]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ def test_time_and_packing_are_no_part_of_an_id() -> None:
     assert packed_again.shards == a_plan().shards
 
 
+def test_the_address_of_the_engine_is_no_part_of_an_id() -> None:
+    moved = {**a_plan().document, "dask": {"local": True}}
+
+    assert a_plan(document=moved).id == a_plan().id
+
+
 def test_whatever_is_measured_is_part_of_every_id() -> None:
     plan = a_plan()
     changed = [
@@ -60,6 +66,13 @@ def test_an_identical_plan_keeps_its_state(tmp_path: Path) -> None:
 
     assert again.plan == folder.plan
     assert again.state_of(shard) == state
+
+
+def test_the_newest_plan_is_the_current_one(tmp_path: Path) -> None:
+    a_plan_folder(tmp_path)
+    second = a_plan_folder(tmp_path, a_plan(round_name="2"))
+
+    assert open_folder(tmp_path / "lab").plan == second.plan
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6))

@@ -18,6 +18,7 @@ from corebound.machine import identity
 from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
 from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import PlannedCell, plan_cells
+from corebound.records import codec
 from corebound.report.pages.claims import claim_rows
 from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.loader import load
@@ -26,6 +27,7 @@ from corebound.scenario.models import Scenario
 from corebound.worker.protocol import Request
 from corebound.worker.workload import WorkloadError, make_workload
 from support.build import (
+    a_cell,
     a_host,
     a_launch,
     a_machine,
@@ -81,6 +83,11 @@ def test_microcode_and_governors_are_read_where_the_kernel_shows_them() -> None:
     assert governors(tree) == ("performance", "powersave")
 
 
+def test_a_host_without_cpufreq_has_no_governors() -> None:
+    assert microcode(Tree()) is None
+    assert governors(Tree()) is None
+
+
 def test_a_machine_id_of_its_own_makes_a_container_a_host_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,6 +112,14 @@ def facts(host: Host) -> dict[str, str]:
 )
 def test_the_gpus_are_a_fact_of_the_environment(gpus: tuple[Gpu, ...] | None, said: str) -> None:
     assert facts(replace(a_machine(), gpus=gpus))["GPUs"] == said
+
+
+def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
+    assert facts(a_machine())["Computed peak"] == (
+        "float32 256 GFLOP/s, float64 128 GFLOP/s:"
+        " 2 cores × 2 FMA × 16 lanes × 2 FLOP × 2.00 GHz, for AVX-512 on Zen 5;"
+        " it assumes that the clock is the nominal one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,6 +165,10 @@ def test_a_value_above_the_peak_fails_a_check(flop: float, passed: bool, evidenc
     assert (check.passed, check.evidence) == (passed, evidence)
 
 
+def test_without_a_share_of_a_peak_there_is_no_such_check() -> None:
+    assert "peak" not in checks(a_study(a_machine()))[-1].says
+
+
 def claiming(gpu: bool) -> Scenario:
     return a_scenario(
         workload="m:f",
@@ -185,6 +204,45 @@ def test_a_claim_about_gpus_is_judged_by_the_host_s_gpus(
     assert (row.verdict.word, row.result.detail) == (word, detail)
 
 
+def test_an_older_record_states_that_gpus_and_peak_are_unknown() -> None:
+    line = codec.encode(a_run(host=replace(a_machine(), gpus=None, peak=None)))
+    before = line.replace(b',"gpus":null,"peak":null', b"")
+
+    assert before != line
+    host = codec.decode_run(before).host
+    assert (host.gpus, host.peak) == (None, None)
+
+
+def test_a_record_keeps_gpus_and_peak() -> None:
+    run = a_run(host=replace(a_machine(), gpus=(GPU,)))
+
+    assert codec.decode_run(codec.encode(run)) == run
+
+
+def test_versions_of_several_environments_name_their_environment() -> None:
+    scenario = a_scenario(workload="gemm", matrix={"environment": ["numpy-1.26", "numpy"]})
+    launches = tuple(
+        a_launch(
+            cell=cell,
+            position=position,
+            workers=(replace(a_worker(), versions={"numpy": version}, blas=f"OpenBLAS {version}"),),
+        )
+        for position, (cell, version) in enumerate(
+            zip(expand(scenario, "a.yaml"), ("1.26.4", "2.4.6"), strict=True)
+        )
+    )
+    result = latest_results([(a_run(scenarios=(scenario,)), launches)])[0]
+
+    found = environment_facts(result, records_file="r.jsonl")
+
+    assert [fact.value for fact in found if fact.term in {"Libraries", "BLAS"}] == [
+        "numpy-1.26: numpy 1.26.4",
+        "numpy: numpy 2.4.6",
+        "numpy-1.26: OpenBLAS 1.26.4",
+        "numpy: OpenBLAS 2.4.6",
+    ]
+
+
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 
 # As the driver 550 writes it.
@@ -214,6 +272,11 @@ def a_machine_of(folder: Path, *, described: int, nodes: tuple[int, ...]) -> Pat
 H100 = "NVIDIA H100 80GB HBM3"
 
 
+def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path) -> None:
+    assert gpus(tmp_path, None) == ()
+    assert gpus(tmp_path, "0") == ()
+
+
 def test_gpus_are_device_nodes_named_by_the_driver(tmp_path: Path) -> None:
     root = a_machine_of(tmp_path, described=2, nodes=(0, 1))
 
@@ -226,6 +289,12 @@ def test_a_container_has_only_its_own_gpus_which_cuda_counts(
     root = a_machine_of(tmp_path, described=4, nodes=(3,))
 
     assert gpus(root, None) == (Gpu(id="0", name=H100),)
+
+
+def test_a_gpu_without_a_driver_description_counts(tmp_path: Path) -> None:
+    root = a_machine_of(tmp_path, described=0, nodes=(0,))
+
+    assert gpus(root, None) == (Gpu(id="0", name="NVIDIA GPU"),)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +342,28 @@ def planned(scenario: Scenario, have: tuple[str, ...]) -> tuple[PlannedCell, ...
     return plan_cells(scenario, cells, means, folder="/suite", profile=None, seed=1)
 
 
+def test_a_cell_that_needs_more_gpus_than_exist_is_skipped_with_a_reason() -> None:
+    scenario = a_scenario(workload="m:f", matrix={"gpus": [0, 1, 2]})
+
+    none, one, two = planned(scenario, ("0",))
+
+    assert (none.unfit, one.unfit) == (None, None)
+    assert two.unfit is not None
+    assert two.unfit.what == "`gpus: 2` does not fit this host, which has 1."
+    assert "/dev/nvidia0" in two.unfit.fix
+
+
+def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
+    scenario = a_scenario(workload="gemm", environment="pytorch", gpus=1, matrix={})
+
+    (cell,) = planned(scenario, ())
+
+    assert cell.unfit is not None
+    assert cell.unfit.what == (
+        "`gpus: 1` does not fit this host, which has none that CUDA could use."
+    )
+
+
 @given(asked=st.integers(0, 64), have=st.integers(0, 8))
 def test_a_cell_sees_exactly_its_gpus_or_cannot_run(asked: int, have: int) -> None:
     scenario = a_scenario(workload="m:f", gpus=asked, matrix={})
@@ -288,6 +379,14 @@ def test_a_cell_sees_exactly_its_gpus_or_cannot_run(asked: int, have: int) -> No
         # Where there is no GPU there is nothing to hide.
         assert seen == (expected if have else None)
         assert cell.requests[0].gpus == asked
+
+
+def test_a_cell_without_gpus_keeps_its_name() -> None:
+    (cell,) = expand(a_scenario(workload="m:f", gpus=1, matrix={"threads": [2]}), "a.yaml")
+
+    assert (cell.gpus, cell.key) == (1, "threads=2")
+    assert a_cell().gpus == 0
+    assert replace(a_cell(), gpus=1).key == "default"
 
 
 FAULTS = {

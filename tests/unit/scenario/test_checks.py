@@ -62,6 +62,22 @@ def test_contradictory_traffic_is_a_fault(parameters: str, message: str) -> None
     assert message in faults(f"parameters: {parameters}\n")
 
 
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ("{rate: 3.0}", "f.yaml:9: `rate` does not apply to `traffic: closed`."),
+        ("{traffic: poisson}", "f.yaml:7: `concurrency` does not apply to `traffic: poisson`."),
+        ("{query: 2}", "f.yaml:9: `query` does not apply to `traffic: closed`."),
+    ],
+)
+def test_the_traffic_of_a_profile_is_checked_too(profile: str, message: str) -> None:
+    text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
+
+    parameters = "{model: resnet18, image: 224, concurrency: 9}"
+
+    assert message in faults(f"parameters: {parameters}\n{text}")
+
+
 def test_cells_that_a_profile_leaves_out_are_not_checked_under_it() -> None:
     text = """parameters: {model: resnet18, image: 224}
 matrix:
@@ -74,7 +90,7 @@ profiles:
 """
     only = ", only: [{parameters: {concurrency: 2}}]"
 
-    assert "0.01 a second" in faults(text % "")
+    assert "100 requests at 0.01 a second" in faults(text % "")
     assert load((SCENARIO + text % only).encode(), "f.yaml")
 
 

@@ -152,7 +152,7 @@ def test_only_an_environment_that_is_there_is_asked_for_its_framework(
 ) -> None:
     text = f"{HEAD}workload: {workload}\nenvironment: {environment}\n"
 
-    assert "its framework" in faults(text)
+    assert "does not name its framework" in faults(text)
     told = faults(text, missing="there is no {}.")
     assert told.startswith("f.yaml:6: there is no ")
     assert "gone. Create it." in told

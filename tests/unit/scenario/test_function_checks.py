@@ -18,6 +18,7 @@ from corebound.scenario.function_checks import (
     guess_framework,
 )
 from corebound.scenario.loader import load
+from corebound.scenario.matrix import expand
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SOURCE = b"""
@@ -212,10 +213,16 @@ def test_a_name_that_may_be_created_at_run_time_is_accepted(line: str) -> None:
     assert faults("workload: mine:made\nparameters: {a: 1}\n", of_a_source(line.encode())) == ""
 
 
+def test_a_method_named_modules_does_not_make_a_source_dynamic() -> None:
+    source = b"def setup(): return [one for one in network.modules()]"
+
+    assert "Did you mean `setup`?" in faults("workload: mine:setpu\n", of_a_source(source))
+
+
 def test_invalid_python_is_a_fault_except_in_the_project_under_test() -> None:
     broken = of_a_source(b"\ndef setup(:\n")
 
-    assert "f.yaml:5: `mine`" in faults("workload: mine:f\n", broken)
+    assert "f.yaml:5: `mine` has a syntax error in line 2:" in faults("workload: mine:f\n", broken)
     assert faults("workload: mine:f\nenvironment: project\n", broken) == ""
 
 
@@ -225,7 +232,7 @@ def test_an_unknown_environment_does_not_hide_faults_in_another() -> None:
 
     text = "workload: mine:setpu\nmatrix: {environment: [numpy, host]}\n"
 
-    assert "`setpu`" in faults(text, find)
+    assert "`mine` has no function `setpu`" in faults(text, find)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.text(max_size=5))
@@ -297,3 +304,15 @@ def test_the_framework_is_the_one_that_the_module_imports(
         return Module(source=modules[name]) if name in modules else None
 
     assert guess_framework("mine:setup", "python:.venv", find) == framework
+
+
+def test_a_guessed_framework_is_recorded_and_a_written_one_kept() -> None:
+    text = HEAD + "workload: mine:setup\nenvironment: {python: .venv}\n"
+    find = of_a_source(b"import torch\ndef setup(): ...\n")
+
+    guessed = load(text.encode(), "f.yaml", find)
+    written = load((text + "framework: none\n").encode(), "f.yaml", find)
+
+    assert guessed.document()["framework"] == "pytorch"
+    assert written.document()["framework"] == "none"
+    assert expand(guessed, "f.yaml")[0].environment == "python:.venv"

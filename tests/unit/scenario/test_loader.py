@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import Fault, ScenarioFaults
@@ -82,7 +82,19 @@ def test_any_bytes_load_or_are_rejected(data: bytes) -> None:
     survives(data)
 
 
-@settings(max_examples=100)
+@given(st.text(max_size=200))
+@example('"\\U0FFFFFFF"')
+@example("%YAML 1.2.3.4\n--- a")
+def test_any_text_loads_or_is_rejected(text: str) -> None:
+    survives(text.encode("utf-8", errors="replace"))
+
+
+@given(st.lists(WORDS, max_size=30), st.sampled_from(["", " ", "\n", ": ", "\n  "]))
+def test_fragments_of_yaml_load_or_are_rejected(scraps: list[str], between: str) -> None:
+    survives(between.join(scraps).encode())
+
+
+@settings(max_examples=200)
 @given(st.data())
 def test_a_mutated_scenario_loads_or_is_rejected(
     data: st.DataObject,
@@ -113,7 +125,7 @@ NUMBERS = st.sampled_from(
 TRAFFIC = st.sampled_from(["rate", "query", "bound_ms", "concurrency", "image", "traffic"])
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(
     st.dictionaries(TRAFFIC, NUMBERS, max_size=3),
     st.dictionaries(TRAFFIC, NUMBERS, max_size=2),
@@ -176,7 +188,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(
     st.dictionaries(st.sampled_from([*Scenario.model_fields, "odd"]), JSON, max_size=6),
     st.booleans(),

@@ -6,21 +6,28 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.wording import full_name
 from corebound.machine.topology import CpuId
+from corebound.report.inputs import PageContext
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Binding, Cell, Threads, framework_of
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import (
     Key,
+    baseline_of,
     baselines_of,
     claim_pairs,
     expand,
+    matching_cells,
+    shorten_labels,
     value_of,
 )
 from corebound.scenario.models import Scenario, measure_for
 from corebound.scenario.select import select
-from support.build import a_scenario
+from support.build import a_launch, a_run, a_scenario
 
 
 def cells_of(**document: Any) -> tuple[Cell, ...]:
@@ -29,6 +36,17 @@ def cells_of(**document: Any) -> tuple[Cell, ...]:
 
 def keys(cells: Iterable[Cell]) -> list[str]:
     return [cell.key for cell in cells]
+
+
+def test_the_last_axis_varies_fastest_in_the_order_of_the_file() -> None:
+    cells = cells_of(matrix={"threads": [1, "per-core"], "binding": ["none", {"cpus": "8,0-3"}]})
+
+    assert keys(cells) == [
+        "threads=1,binding=none",
+        "threads=1,binding=cpus:0-3,8",
+        "threads=per-core,binding=none",
+        "threads=per-core,binding=cpus:0-3,8",
+    ]
 
 
 def test_environment_variables_are_axes_and_differ_by_cell() -> None:
@@ -79,6 +97,20 @@ def test_parameter_axes_keep_their_position_in_the_file() -> None:
     assert cells[1].parameters == (("dtype", "float32"), ("size", 2.5))
 
 
+def test_a_quota_is_an_axis_whose_values_are_numbers_or_none() -> None:
+    cells = cells_of(matrix={"cpu_quota": [None, 0.5, 2.0]}, baseline={"cpu_quota": 2})
+
+    assert keys(cells) == ["cpu_quota=default", "cpu_quota=0.5", "cpu_quota=2"]
+    assert [cell.cpu_quota for cell in cells] == [None, 0.5, 2]
+    assert [cell.key for cell in select(cells, ("cpu_quota=0.5",))] == ["cpu_quota=0.5"]
+
+
+def test_a_scenario_without_a_matrix_is_one_cell() -> None:
+    (cell,) = cells_of(matrix={}, threads=3)
+
+    assert (cell.key, cell.threads.rule) == ("default", 3)
+
+
 def test_include_and_exclude_work_as_in_github_actions() -> None:
     # The example of GitHub Docs, "Running variations of jobs in a workflow".
     cells = cells_of(
@@ -103,6 +135,29 @@ def test_include_and_exclude_work_as_in_github_actions() -> None:
         {"fruit": "banana"},
         {"fruit": "banana", "animal": "cat"},
     ]
+
+
+def test_exclude_removes_matching_cells_before_include_adds() -> None:
+    cells = cells_of(
+        matrix={
+            "binding": ["none", "node"],
+            "threads": [1, 2],
+            "exclude": [{"binding": "node"}],
+            "include": [{"binding": "node", "threads": 2}],
+        }
+    )
+
+    assert keys(cells) == [
+        "binding=none,threads=1",
+        "binding=none,threads=2",
+        "binding=node,threads=2",
+    ]
+
+
+def test_include_alone_lists_the_cells() -> None:
+    cells = cells_of(matrix={"include": [{"threads": 1}, {"threads": 2, "smt": False}]})
+
+    assert keys(cells) == ["threads=1", "threads=2,smt=false"]
 
 
 def test_an_include_changes_the_names_of_the_cells_it_extends_only() -> None:
@@ -177,6 +232,12 @@ def test_the_framework_is_the_first_word_of_the_environment(
     assert framework_of(environment) == framework
 
 
+def test_an_explicit_framework_overrides_the_environments_name() -> None:
+    (cell,) = cells_of(matrix={}, environment="pytorch", framework="numpy")
+
+    assert cell.framework == "numpy"
+
+
 def test_cells_have_the_line_of_their_matrix() -> None:
     text = b"schema: 1\nname: a\ntitle: T\nquestion: Q?\nworkload: m:f\nmatrix:\n  threads: [1]\n"
 
@@ -234,6 +295,49 @@ def test_a_label_leaves_out_axes_with_one_value_under_the_profile() -> None:
     assert [cell.label for cell in cells] == ["default", "per-core"]
 
 
+def test_keys_stay_as_they_are_without_a_profile() -> None:
+    cells = expand(SCENARIO, "s.yaml", "quick")
+
+    assert cells[0].key == "model=small,workers=2,threads=default"
+    assert {cell.key for cell in cells} < {cell.key for cell in expand(SCENARIO, "s.yaml")}
+    assert set(cells) < set(expand(SCENARIO, "s.yaml"))
+
+
+def test_every_label_shows_the_axes_that_vary() -> None:
+    names = {full_name(cell) for cell in expand(SCENARIO, "s.yaml")}
+
+    assert len(names) == 8
+    assert "model small, 1 worker, default threads" in names
+
+
+def test_labels_of_selected_cells_distinguish_them() -> None:
+    selected = select(expand(SCENARIO, "s.yaml"), ["threads=default,workers=2"])
+
+    assert [cell.label for cell in shorten_labels(selected)] == ["small", "large"]
+
+
+def test_the_label_of_a_single_cell_is_complete() -> None:
+    selected = select(expand(SCENARIO, "s.yaml"), ["threads=default,workers=2,model=small"])
+
+    assert [cell.label for cell in shorten_labels(selected)] == ["small, 2, default"]
+
+
+def test_a_page_shows_values_that_all_cells_share_once() -> None:
+    run = replace(a_run(scenarios=(SCENARIO,)), profile="quick")
+    # As records of a corebound that named cells in full have them.
+    cells = [replace(cell, hidden_axes=()) for cell in expand(SCENARIO, "s.yaml", "quick")]
+    launches = [a_launch(cell=cell, position=place) for place, cell in enumerate(cells)]
+
+    result = analyse_scenario(run, run.scenarios[0], launches)
+    page = scenario_page(
+        result, PageContext(now="2026-03-14T09:26:53+00:00"), findings=(), records_file="r.jsonl"
+    )
+
+    names = [full_name(cell_result.cell) for cell_result in result.cells]
+    assert names == ["default threads", "one thread a core"]
+    assert page.hero.context.startswith("model small, 2 workers, on ")
+
+
 FOUR: dict[str, Any] = {"binding": ["none", "node"], "threads": ["default", 2]}
 
 
@@ -241,6 +345,21 @@ def baselines(scenario: Scenario) -> dict[str, str | None]:
     cells = expand(scenario, "a.yaml")
     pairs = zip(cells, baselines_of(cells, cells, scenario), strict=True)
     return {cell.key: baseline.key if baseline else None for cell, baseline in pairs}
+
+
+def test_a_baseline_that_names_every_axis_is_one_cell_for_all() -> None:
+    pairs = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
+
+    assert set(pairs.values()) == {"binding=node,threads=2"}
+
+
+def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name() -> None:
+    assert baselines(a_scenario(matrix=FOUR, baseline={"binding": "none"})) == {
+        "binding=none,threads=default": "binding=none,threads=default",
+        "binding=none,threads=2": "binding=none,threads=2",
+        "binding=node,threads=default": "binding=none,threads=default",
+        "binding=node,threads=2": "binding=none,threads=2",
+    }
 
 
 def test_without_a_baseline_the_first_cell_is_the_baseline() -> None:
@@ -253,6 +372,14 @@ def test_a_cell_whose_baseline_was_excluded_has_none() -> None:
     pairs = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
 
     assert pairs["binding=node,threads=2"] is None
+
+
+def test_a_baseline_that_names_no_axis_makes_each_cell_its_own_baseline() -> None:
+    scenario = a_scenario(matrix={"threads": [1, 2]}, smt=True, baseline={"smt": True})
+    cells = expand(scenario, "a.yaml")
+
+    assert [baseline_of(cell, cells, scenario) for cell in cells] == list(cells)
+    assert baseline_of(cells[1], cells[:1], scenario) is None
 
 
 @pytest.mark.parametrize("cells", [20, 200])
@@ -274,6 +401,17 @@ def test_finding_baselines_takes_linear_time(cells: int, monkeypatch: pytest.Mon
 
     # For `binding` to find the baselines, half of them; for `threads`, of those and of all.
     assert values_read == cells + cells // 2 + cells
+
+
+def test_entries_match_settings_that_are_not_on_an_axis() -> None:
+    scenario = a_scenario(matrix=FOUR, smt=True, baseline={"smt": True, "threads": 2})
+    cells = expand(scenario, "a.yaml")
+    assert scenario.baseline is not None
+
+    assert keys(matching_cells(scenario.baseline, cells)) == [
+        "binding=none,threads=2",
+        "binding=node,threads=2",
+    ]
 
 
 def test_claims_pair_cells_that_are_equal_on_the_axes_neither_side_names() -> None:

@@ -14,6 +14,7 @@ from support.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
 FILES = sorted(SCENARIOS.glob("*.yaml"))
+BINDINGS = ("none", "one-cpu", "physical-cores", "logical-cpus", "smt-siblings", "node")
 
 
 def shipped(name: str) -> Scenario:
@@ -41,6 +42,19 @@ def test_every_cell_has_a_baseline_and_quick_still_gives_intervals(file: Path) -
     assert measure_for(scenario, "quick").launches.min >= 3
 
 
+def test_resnet50_is_the_exercise_of_the_study() -> None:
+    scenario = shipped("resnet50-inference")
+    cells = expand(scenario, "resnet50-inference.yaml")
+
+    assert dict(scenario.parameters) == {"batch": 1, "image": 224, "dtype": "float32"}
+    assert scenario.measure.iterations == 100
+    assert [cell.key for cell in cells] == [
+        f"binding={binding},threads={threads}"
+        for binding in BINDINGS
+        for threads in ("default", "2", "per-core")
+    ]
+
+
 def test_resnet50_claims_what_the_study_published() -> None:
     scenario = shipped("resnet50-inference")
     claim = scenario.claims[0]
@@ -51,6 +65,21 @@ def test_resnet50_claims_what_the_study_published() -> None:
     assert slower.key == "binding=smt-siblings,threads=2"
     # 32 s with both threads on one core, 23 s on two.
     assert claim.published_ratio == round(32 / 23, 2)
+
+
+def test_gemm_runs_in_both_environments_over_the_same_bindings() -> None:
+    scenario = shipped("gemm")
+    cells = expand(scenario, "gemm.yaml")
+
+    assert {(cell.environment, cell.framework) for cell in cells} == {
+        ("numpy", "numpy"),
+        ("pytorch", "pytorch"),
+    }
+    assert {cell.binding.mode for cell in cells} == set(BINDINGS)
+    for cell in cells:
+        baseline = baseline_of(cell, cells, scenario)
+        assert baseline is not None
+        assert baseline.environment == cell.environment
 
 
 def test_the_example_function_passes_its_own_check(

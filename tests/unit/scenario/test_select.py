@@ -158,6 +158,15 @@ def test_a_cell_matches_an_expression(expression: str, *, expected: bool) -> Non
     assert matches_expression(CELLS[0], expression) == expected
 
 
+def test_a_key_selects_its_cell_only() -> None:
+    plain, more = cells_of(matrix={"include": [{"threads": 1}, {"threads": 1, "smt": True}]})
+
+    assert matches_expression(more, plain.key)
+    assert (
+        filter_cells((plain, more), [plain.key]) == select((plain, more), [plain.key]) == (plain,)
+    )
+
+
 @given(st.text(max_size=30))
 def test_any_expression_selects_cells_or_is_rejected(only: str) -> None:
     with suppress(InputError):

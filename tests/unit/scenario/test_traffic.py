@@ -106,6 +106,12 @@ def test_an_order_of_an_unknown_shape_is_rejected() -> None:
         traffic.decode_order(line)
 
 
+def test_an_order_of_a_stream_round_trips() -> None:
+    order = an_order(traffic=a_traffic(streaming=a_streaming(first_token_bound_ms=200.0)))
+
+    assert traffic.decode_order(traffic.encode(order)) == order
+
+
 def test_the_tokens_of_an_answer_round_trip() -> None:
     histogram = latency.encode([1_000_000])
     answered = an_answered(

@@ -408,3 +408,9 @@ def test_a_recorded_scenario_of_a_newer_version_is_rejected() -> None:
         load_document({**document, "quantum": True}, "r.jsonl")
 
     assert str(caught.value) == "r.jsonl: `quantum` is not a known key. Remove it."
+
+
+def test_a_recorded_scenario_may_name_a_workload_that_no_longer_exists() -> None:
+    document = load(GEMM.encode(), "f.yaml").document()
+
+    assert load_document({**document, "workload": "gone-since"}, "r.jsonl").workload == "gone-since"

@@ -92,6 +92,12 @@ def test_qn_of_ten_consecutive_numbers() -> None:
     assert qn(np.arange(10.0)) == pytest.approx(2.2219 * 2 * 10 / 13.8)
 
 
+def test_half_of_the_values_do_not_move_qn_far() -> None:
+    clean = [0.0, 0.01, -0.01, 0.02, -0.02]
+
+    assert qn(np.array([*clean, 5.0, 9.0])) < 20 * qn(np.array(clean))
+
+
 def test_a_host_far_from_its_class_is_an_outlier_and_the_others_are_not() -> None:
     rng = np.random.default_rng(1)
     fleet = [hosts(list(rng.normal(0, 0.03, 6))) for _ in range(20)]
@@ -144,6 +150,14 @@ def test_hosts_with_equal_values_are_no_outliers_and_any_other_is() -> None:
     assert [deviation.is_outlier for deviation in odd] == [False] * 7 + [True]
 
 
+def test_two_outliers_do_not_hide_each_other() -> None:
+    rng = np.random.default_rng(3)
+    fleet = [hosts([*rng.normal(0, 0.03, 18), 0.9, 0.9]) for _ in range(3)]
+
+    for group in deviations(fleet):
+        assert [deviation.is_outlier for deviation in group] == [False] * 18 + [True] * 2
+
+
 def test_a_host_beyond_the_gap_is_an_outlier_in_all_values_beyond_its_limit() -> None:
     rng = np.random.default_rng(4)
     fleet = [hosts([*(0.02 * rng.standard_t(4, 20))]) for _ in range(20)]
@@ -167,6 +181,18 @@ def test_one_outlier_in_200_hosts_does_not_hide_itself(seed: int) -> None:
     found = [each.is_outlier for group in deviations(fleet) for each in group]
 
     assert found.count(True) == 1
+
+
+def test_a_host_with_an_uncertain_value_may_be_further_away() -> None:
+    logs = [0.0, 0.01, -0.01, 0.02, -0.02, 0.5]
+    certain, uncertain = hosts(logs), hosts(logs)
+    uncertain[-1] = HostValue(log=0.5, variance=0.4**2)
+
+    (sure,), (unsure,) = deviations([certain] * 1), deviations([uncertain])
+
+    assert unsure[-1].limit is not None
+    assert sure[-1].limit is not None
+    assert unsure[-1].limit > sure[-1].limit
 
 
 def test_of_three_hosts_none_is_an_outlier() -> None:

@@ -61,12 +61,27 @@ def test_half_of_all_pairs_of_runs_differ_by_less_than_the_median() -> None:
     assert (found.freedom, found.runs) == (4, 5)
 
 
+def test_one_outlying_run_hardly_matters() -> None:
+    quiet = between_runs(runs_at(*(0.001 * (k % 4) for k in range(12))))
+    odd = between_runs(runs_at(*(0.001 * (k % 4) for k in range(11)), 1.0))
+
+    assert odd.spread_ratio < 2 * quiet.spread_ratio
+
+
 def test_the_spread_of_launches_within_a_run_is_subtracted() -> None:
     # Runs whose means differ because launches do: 200 runs of four launches that vary by 4 %.
     rng = np.random.default_rng(3)
     earlier = [EarlierRun(logs=tuple(rng.normal(0, 0.04, 4)), commit="a") for _ in range(200)]
 
     assert between_runs(earlier).variance < 0.3 * 0.04**2 / 4
+
+
+def test_delays_by_other_programs_are_subtracted() -> None:
+    delayed = [
+        replace(run, delay=run.logs[0]) for run in runs_at(0.0, 0.7, 0.1, 1.1, 0.0, 0.5, 0.02)
+    ]
+
+    assert between_runs(delayed).variance == pytest.approx(0.0)
 
 
 def test_a_change_by_a_commit_is_not_noise() -> None:
@@ -91,6 +106,17 @@ def test_runs_of_different_commits_are_compared_with_their_successors() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
 def test_few_runs_that_agree_keep_the_default(count: int) -> None:
     assert between_runs(runs_at(*[0.0] * count)) == DEFAULT
+
+
+def test_few_runs_that_differ_by_more_replace_the_default() -> None:
+    found = between_runs(runs_at(0.0, 0.3, 0.1))
+
+    assert found.variance == pytest.approx((1.4826 * 0.2) ** 2 / 2)
+    assert (found.freedom, found.runs) == (LEAST_FREEDOM, 3)
+
+
+def test_runs_with_one_launch_give_no_spread() -> None:
+    assert between_runs([EarlierRun(logs=(float(k),), commit="a") for k in range(9)]) == DEFAULT
 
 
 @given(
@@ -184,3 +210,8 @@ def test_a_delay_is_time_that_others_took_while_the_launch_was_ready(
     window: HostWindow, factor: float
 ) -> None:
     assert math.exp(delay(a_host(window))) == pytest.approx(factor)
+
+
+def test_a_launch_without_host_samples_has_no_delay() -> None:
+    assert delay(None) == 0.0
+    assert delay(a_host()) == 0.0

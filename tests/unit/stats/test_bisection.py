@@ -110,6 +110,16 @@ def test_the_ends_of_the_search_enclose_the_planted_commit(
     assert ending.outcome == "found"
 
 
+def test_without_a_difference_between_the_ends_nothing_is_searched() -> None:
+    asked: list[LaunchRequest] = []
+
+    ending = simulate(29, {}, noise=gaussian(0.003), asked=asked)
+
+    assert ending.outcome == "no difference"
+    assert ending.suspects == ()
+    assert {ask.places for ask in asked} == {(0, 29)}
+
+
 @pytest.mark.parametrize(
     "noise",
     [gaussian(0.02), heavy(0.01, 1.3), two_kinds(0.003, 0.06)],
@@ -152,6 +162,15 @@ def test_with_bimodal_processes_a_single_test_errs_more_often_than_its_share() -
     )
 
     assert 0.0007 * trials < wrong <= 0.02 * trials
+
+
+def test_with_several_changes_one_of_them_is_found() -> None:
+    planted = {5: 0.03, 14: 0.05, 22: 0.10}
+    for seed in range(20):
+        ending = simulate(29, planted, noise=gaussian(0.004), seed=seed)
+
+        assert ending.outcome == "found"
+        assert set(ending.suspects) <= planted.keys()
 
 
 def test_equal_changes_on_both_sides_of_the_middle_do_not_stop_the_search() -> None:

@@ -50,6 +50,13 @@ def around(level: float, *percent: float) -> list[float]:
     return [level * (1 + share / 100) for share in percent]
 
 
+def test_half_the_time_is_twice_the_speed() -> None:
+    comparison = compared(a_summary(*[5e8] * 6), a_summary(*[1e9] * 6))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert (comparison.verdict, comparison.pairs) == ("faster", 6)
+
+
 def test_a_slowdown_of_a_whole_block_cancels() -> None:
     blocks = np.array([1.0, 3.0, 1.2, 2.0, 5.0, 1.1])
 
@@ -58,6 +65,12 @@ def test_a_slowdown_of_a_whole_block_cancels() -> None:
     assert comparison.verdict == "slower"
     assert comparison.interval is not None
     assert comparison.interval.relative_half_width < 1e-6
+
+
+def test_a_certain_difference_within_the_margin_is_equivalence() -> None:
+    comparison = compared(a_summary(*[1.00e9] * 6), a_summary(*[1.01e9] * 6))
+
+    assert comparison.verdict == "equivalent"
 
 
 def test_an_interval_across_1_is_inconclusive_with_the_launches_needed() -> None:
@@ -82,6 +95,29 @@ def test_the_launches_needed_decide_if_the_spread_stays() -> None:
     longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 10 * rounds))
 
     assert longer.verdict != "inconclusive"
+
+
+def test_a_wider_margin_needs_fewer_launches_to_decide() -> None:
+    cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
+    baseline = a_summary(*around(1e9, 3, -2, -4, 4, -1, 2))
+
+    strict, mild = (compare(cell, baseline, margin=margin) for margin in (0.01, 0.03))
+
+    assert strict is not None
+    assert mild is not None
+    assert (strict.verdict, mild.verdict) == ("inconclusive", "inconclusive")
+    assert strict.launches_needed is not None
+    assert mild.launches_needed is not None
+    assert strict.launches_needed > 2 * mild.launches_needed
+
+
+def test_a_few_outliers_do_not_decide() -> None:
+    level = around(1e9, -1, 1, 0, -2, 2, -1, 1, 0, 50, 60)
+
+    comparison = compared(a_summary(*level), a_summary(*around(1.1e9, *[0] * 10)))
+
+    assert comparison.verdict == "faster"
+    assert comparison.speedup_ratio == pytest.approx(1.1, abs=0.01)
 
 
 def alternating(
@@ -120,6 +156,13 @@ def test_a_cell_slower_only_while_disturbed_is_inconclusive() -> None:
     # Both were, or only the one that is faster all the same.
     assert compared(of_disturbed(slow), of_disturbed(fast)).verdict == "slower"
     assert compared(slow, of_disturbed(fast)).verdict == "slower"
+
+
+def test_a_slowdown_beyond_any_disturbance_is_decided() -> None:
+    slow, fast = a_summary(*around(1e10, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
+
+    assert compared(of_disturbed(slow), fast).verdict == "slower"
+    assert compared(fast, of_disturbed(slow)).verdict == "faster"
 
 
 def test_alternating_launches_are_compared_by_time_slice() -> None:
@@ -170,6 +213,23 @@ def test_time_slices_with_a_launch_of_another_block_are_not_paired() -> None:
     assert compared(apart, baseline).speedup_ratio == pytest.approx(10 / 25)
 
 
+def test_only_blocks_with_both_are_paired() -> None:
+    comparison = compared(a_summary(1e9, 2e9, 3e9), a_summary(2e9, 3e9, 4e9, first_block=1))
+
+    assert [block for block, _ in comparison.per_block] == [1, 2]
+    assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1.0, 1.0])
+    assert comparison.pairs == 2
+
+
+def test_launches_that_share_no_block_are_compared_unpaired() -> None:
+    cell, baseline = a_summary(*around(5e8, 0, 1, 2)), a_summary(*[1e9] * 3, first_block=7)
+
+    comparison = compared(cell, baseline)
+
+    assert (comparison.pairs, comparison.per_block) == (0, ())
+    assert comparison.verdict == "faster"
+
+
 def test_launches_of_two_runs_are_unpaired_despite_equal_block_numbers() -> None:
     # A session that drifts: paired, the ratio would seem certain.
     cell, baseline = a_summary(*around(1e9, 0, 20, 40, 60)), a_summary(*around(9e8, 0, 20, 40, 60))
@@ -179,6 +239,22 @@ def test_launches_of_two_runs_are_unpaired_despite_equal_block_numbers() -> None
     assert comparison is not None
     assert (comparison.pairs, comparison.verdict) == (0, "inconclusive")
     assert compared(cell, baseline).verdict == "slower"
+
+
+def test_unequal_numbers_of_launches_are_compared_by_welch_s_t() -> None:
+    # Welch's error of means: sqrt(s1^2/n1 + s2^2/n2), of logarithms.
+    few, many = [1e9, 1.02e9, 0.99e9], [5e8, 5.1e8, 4.9e8, 5.05e8, 4.95e8, 5e8, 5.02e8]
+    logs = [np.log(side) for side in (few, many)]
+    error = np.sqrt(sum(side.var(ddof=1) / side.size for side in logs))
+
+    comparison = compare(a_summary(*many), a_summary(*few), margin=MARGIN, between=ALIKE)
+
+    assert comparison is not None
+    assert comparison.interval is not None
+    assert comparison.speedup_ratio == pytest.approx(np.exp(logs[0].mean() - logs[1].mean()))
+    reach = np.log(comparison.interval.high / comparison.interval.low) / 2
+    # Between Student's factors of 8 and of 2 degrees of freedom, as Welch's always lies.
+    assert 2.306 * error < reach < 4.303 * error
 
 
 def of_logs(*logs: float) -> CellSummary:
@@ -226,6 +302,15 @@ def test_the_side_that_varies_most_sets_welch_s_freedom() -> None:
     assert comparison is not None
     # With 1 degree p is 1 - 2 / π × atan 1.98354 = 0.297, with 6 it is 0.095.
     assert comparison.p_value == pytest.approx(0.2909, abs=5e-5)
+
+
+def test_one_launch_each_gives_a_ratio_without_a_verdict() -> None:
+    comparison = compared(a_summary(5e8), a_summary(1e9))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert comparison.interval is None
+    assert comparison.verdict == "inconclusive"
+    assert comparison.launches_needed is None
 
 
 def test_without_launches_or_with_zero_times_there_is_no_ratio() -> None:
@@ -312,12 +397,37 @@ def test_two_launches_decide_nothing_that_two_modes_can_explain(
     assert reach == pytest.approx(math.log(4 / 3))
 
 
+def test_two_launches_that_share_are_as_careful() -> None:
+    (comparison, _) = compare_together([OPPOSITE_MODES, OPPOSITE_MODES], margin=MARGIN)
+
+    assert comparison is not None
+    assert comparison.verdict == "inconclusive"
+
+
+def test_two_launches_decide_a_large_difference() -> None:
+    assert compared(a_summary(3e9, 3.01e9), a_summary(1e9, 1e9)).verdict == "slower"
+
+
+def test_three_launches_may_give_a_narrow_interval() -> None:
+    comparison = compared(a_summary(1.0e9, 1.001e9, 1.002e9), a_summary(1.22e9, 1.22e9, 1.221e9))
+
+    assert comparison.verdict == "faster"
+
+
 def test_an_interval_from_far_slower_to_far_faster_is_none() -> None:
     comparison = compared(a_summary(1e9, 3e9, 2e9), a_summary(2e9, 1e9, 2e9))
 
     assert comparison.interval is None
     assert comparison.verdict == "inconclusive"
     assert comparison.launches_needed is not None
+
+
+def test_a_wide_interval_that_excludes_1_is_kept() -> None:
+    comparison = compared(a_summary(4e9, 9e9, 6e9), a_summary(1e9, 1e9, 1e9))
+
+    assert comparison.verdict == "slower"
+    assert comparison.interval is not None
+    assert comparison.interval.high > 4 * comparison.interval.low
 
 
 def different(cell: CellSummary, baseline: CellSummary) -> bool:
@@ -336,6 +446,10 @@ def test_a_cell_is_different_if_its_interval_lies_beyond_the_margin() -> None:
     assert compared(a_summary(*(1.05e9 * spread)), baseline).verdict == "slower"
     # Far beyond 1, but only just beyond the margin.
     assert not different(a_summary(*[1.019e9] * 4), baseline)
+
+
+def test_a_cell_without_a_baseline_is_not_different() -> None:
+    assert are_different([(a_summary(1e9), None)], margin=MARGIN, confidence=0.999) == (False,)
 
 
 def test_a_cell_without_a_baseline_has_no_comparison() -> None:
@@ -421,3 +535,7 @@ def test_stopping_by_the_spread_widens_the_interval_within_a_mode_too() -> None:
     assert fixed.by_mode is not None
     assert adaptive.by_mode is not None
     assert adaptive.by_mode.modes.error == pytest.approx(1.1 * fixed.by_mode.modes.error)
+
+
+def test_launches_of_one_mode_have_no_comparison_by_mode() -> None:
+    assert by_modes(*[(5, 5)] * 10, slower=0.03).by_mode is None

@@ -23,6 +23,7 @@ from corebound.stats.distributions import (
     normal_probabilities,
     normal_quantile,
     student_below,
+    student_probabilities,
     student_quantile,
     student_quantiles,
 )
@@ -115,6 +116,21 @@ def test_student_s_distribution_is_scipy_s(freedom: float, t: float) -> None:
     assert student_below(freedom, t) == pytest.approx(expected, rel=1e-9, abs=1e-250)
 
 
+@given(freedoms=st.lists(FREEDOMS, min_size=1, max_size=5), t=st.floats(-100, 0))
+def test_student_s_distribution_of_an_array_is_that_of_its_elements(
+    freedoms: list[float], t: float
+) -> None:
+    each = [student_below(freedom, t) for freedom in freedoms]
+
+    together = student_probabilities(np.array(freedoms), np.array([t]))
+
+    assert together == pytest.approx(each, rel=1e-11, abs=1e-300)
+
+
+def test_student_s_distribution_is_0_far_below_the_mean() -> None:
+    assert student_below(3, -1e200) == 0.0
+
+
 @given(freedom=FREEDOMS, p=PROBABILITIES)
 def test_student_s_quantile_is_scipy_s(freedom: float, p: float) -> None:
     quantile = student_quantile(freedom, p)
@@ -182,7 +198,7 @@ def test_fisher_s_exact_test_is_scipy_s(a: int, b: int, c: int, d: int) -> None:
 def test_a_quantile_outside_its_range_is_refused(
     quantile: Callable[[float, float], float], freedom: float, p: float
 ) -> None:
-    with pytest.raises(ValueError, match="between 0"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         quantile(freedom, p)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.records.launch_record import Worker
+from corebound.records.launch_record import TimeSlice, Worker
 from corebound.records.telemetry import (
     Cause,
     Disturbance,
@@ -48,6 +48,13 @@ def test_losing_a_tenth_of_a_cpu_is_a_disturbance_but_less_is_not() -> None:
 def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
     # 10 of 20 ms is half of a CPU, and one tick.
     assert causes(a_window(to_ms=20, steal_ms=10, foreign_ms=10, waited_ms=10), 1) == {}
+
+
+def test_the_error_of_a_sum_grows_with_the_root_of_its_cpus() -> None:
+    # 17 ms × √64 = 136 ms.
+    for most_ms, found in ((130, {}), (140, {"foreign load": 0.28})):
+        window = a_window(foreign_ms=most_ms, waited_ms=500, most_waited_ms=500)
+        assert lost(window, 64) == found
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 16, 64])
@@ -95,6 +102,12 @@ def test_threads_that_wait_for_one_another_are_not_disturbed() -> None:
     assert causes(crowded, 16) == {}
 
 
+def test_load_on_idle_cpus_of_the_launch_is_no_disturbance() -> None:
+    assert lost(a_window(foreign_ms=400, waited_ms=10), 4) == {}
+    # Another program takes what the launch's threads wait for.
+    assert lost(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.4}
+
+
 def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_their_load() -> None:
     # Three programs on each of two CPUs leave it a quarter of one.
     assert lost(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 0.75}
@@ -123,6 +136,15 @@ def test_iterations_in_a_disturbed_window_are_marked_except_the_first() -> None:
     worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
 
     assert disturbed_ranges(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
+
+
+def test_iterations_of_an_alternating_launch_lie_in_its_time_slices() -> None:
+    # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
+    time_slices = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
+    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
+    host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
+
+    assert disturbed_ranges(worker, host) == (DisturbedIterations(first=4, last=6, by=("steal",)),)
 
 
 def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
@@ -236,6 +258,11 @@ def test_any_suspension_of_a_launch_is_too_much() -> None:
     assert found.share < 0.05
     assert found.evidence[1] == "its processes were suspended for 4.99 s"
     assert is_too_much(found, host)
+
+
+def test_a_short_gap_between_samples_is_no_suspension() -> None:
+    assert causes(a_window(suspended_ns=49 * MS), 1) == {}
+    assert lost(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
 
 
 def test_a_profile_is_too_much_disturbed_from_a_tenth_of_its_time_on() -> None:

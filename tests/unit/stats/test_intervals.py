@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from corebound.stats.intervals import (
+    LEAST,
     Interval,
     TrimmedMean,
     adaptive_trimmed_mean,
@@ -72,6 +73,23 @@ def test_the_reach_of_an_interval_matches_the_table_of_student_s_t(n: int, facto
     assert math.log(interval.high) == pytest.approx((n - 1) / 2 + factor * error, abs=0.001 * n)
 
 
+def test_the_ends_belong_to_an_interval() -> None:
+    interval = Interval(low=0.98, high=1.02, confidence=0.95)
+
+    inside = [interval.contains(value) for value in (0.98, 1.0, 1.02)]
+    outside = [interval.contains(value) for value in (0.9799, 1.0201)]
+
+    assert inside == [True] * 3
+    assert outside == [False] * 2
+
+
+def test_equal_numbers_give_an_interval_of_no_width() -> None:
+    interval = geometric_mean_interval([3e6] * 5)
+
+    assert interval is not None
+    assert interval.relative_half_width == pytest.approx(0.0, abs=1e-12)
+
+
 def test_two_distant_numbers_give_a_very_wide_interval() -> None:
     # exp(710) is beyond a float; t(0.975, 1) = 12.7 times the spread is further.
     interval = geometric_mean_interval([1.0, 1e300])
@@ -81,9 +99,15 @@ def test_two_distant_numbers_give_a_very_wide_interval() -> None:
     assert interval.relative_half_width == math.inf
 
 
+def test_the_half_width_is_the_factor_to_either_end() -> None:
+    assert Interval(low=1 / 1.05, high=1.05, confidence=0.95).relative_half_width == pytest.approx(
+        0.05
+    )
+
+
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
-    with pytest.raises(ValueError, match="between 0"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         geometric_mean_interval([1.0, 2.0], confidence=confidence)
 
 
@@ -124,6 +148,17 @@ def test_the_error_of_a_trimmed_mean_is_that_of_the_trimmed_t() -> None:
     )
 
 
+def test_two_equal_groups_are_not_outliers() -> None:
+    kinds = (0.0, 6.0) * 8
+
+    assert adaptive_trimmed_mean(kinds).mean == 3.0
+    assert adaptive_trimmed_mean(kinds).freedom == 15
+
+
+def test_of_few_values_none_is_trimmed() -> None:
+    assert adaptive_trimmed_mean((1.0,) * (LEAST - 2) + (1000.0,)).mean > 100
+
+
 @given(values=values, shift=st.integers(-1000, 1000))
 def test_shifting_all_values_shifts_only_the_trimmed_mean(values: list[float], shift: int) -> None:
     before, after = (
@@ -133,6 +168,17 @@ def test_shifting_all_values_shifts_only_the_trimmed_mean(values: list[float], s
 
     assert nearly_equal(after.mean, before.mean + shift)
     assert nearly_equal(after.error, before.error)
+
+
+@given(values=values)
+def test_negating_all_values_negates_the_trimmed_mean(values: list[float]) -> None:
+    found, mirrored = (
+        adaptive_trimmed_mean(values),
+        adaptive_trimmed_mean([-value for value in values]),
+    )
+
+    assert nearly_equal(mirrored.mean, -found.mean)
+    assert nearly_equal(mirrored.error, found.error)
 
 
 @given(values=values)
@@ -186,6 +232,23 @@ def test_the_interval_of_a_spread_covers_as_often_as_promised() -> None:
 
     # 95 % of 2,000, give or take three standard errors of 0.5 %.
     assert 0.935 <= held / 2000 <= 0.965
+
+
+def test_an_unknown_spread_has_no_bound() -> None:
+    assert variation_interval([]) is None
+    assert variation_interval([1.0]) is None
+    assert variation_interval([0.0, 0.0]) is None
+    assert variation_interval([1.0, 0.0]) is None
+    wild = variation_interval([*[1.0] * 5, 1e6])
+    assert wild is not None
+    assert math.isinf(wild.high)
+
+
+def test_equal_launches_have_no_spread() -> None:
+    found = variation_interval([5.0, 5.0, 5.0])
+
+    assert found is not None
+    assert (found.low, found.high) == (0.0, 0.0)
 
 
 def test_a_cells_spread_lies_within_its_interval() -> None:

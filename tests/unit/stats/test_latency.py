@@ -43,12 +43,34 @@ def test_percentiles_are_exact_to_a_thousandth(durations_ns: list[int]) -> None:
     assert found.count == len(durations_ns)
 
 
+def test_ten_thousand_durations_distinguish_neighbouring_percentiles() -> None:
+    # Of 1 ms, 2 ms and so on to 10 s, 99.9 % take no more than 9,990 ms; 99.5 % would be 9,950.
+    found = latency.percentiles(latency.encode([ms * 1_000_000 for ms in range(1, 10_001)]))
+
+    assert found is not None
+    in_ms = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
+    assert [one / 1e6 for one in in_ms] == pytest.approx(
+        [5_000, 9_000, 9_900, 9_990, 10_000], rel=0.001
+    )
+
+
 @given(st.lists(durations, max_size=5))
 def test_merged_histograms_are_the_histogram_of_all(parts: list[list[int]]) -> None:
     merged = latency.merge([latency.encode(part) for part in parts])
 
     together = [value for part in parts for value in part]
     assert latency.percentiles(merged) == latency.percentiles(latency.encode(together))
+
+
+@given(durations)
+def test_a_curve_rises_to_the_longest_duration(durations_ns: list[int]) -> None:
+    points = latency.curve(latency.encode(durations_ns))
+
+    assert [point.share for point in points] == sorted({point.share for point in points})
+    assert [p.latency_ns for p in points] == sorted(p.latency_ns for p in points)
+    least, most = as_counted(max(durations_ns))
+    assert points[-1].share == 1.0
+    assert least <= points[-1].latency_ns <= most
 
 
 # The library takes a while for each.
@@ -78,6 +100,13 @@ def test_an_empty_histogram_has_no_percentiles_mean_or_curve() -> None:
     assert latency.curve(nothing) == ()
 
 
+def test_more_than_an_hour_counts_as_an_hour() -> None:
+    found = latency.percentiles(latency.encode([2 * HOUR_NS]))
+
+    assert found is not None
+    assert found.max_ns == pytest.approx(HOUR_NS, rel=0.001)
+
+
 def test_a_negative_duration_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         latency.encode([1, -1])
@@ -85,7 +114,7 @@ def test_a_negative_duration_is_a_value_error() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "AAAA", "HISTFAAAACx4nJNp", "é"])
 def test_a_text_that_is_no_histogram_is_rejected_with_a_fix(text: str) -> None:
-    with pytest.raises(InputError, match="HDR histogram"):
+    with pytest.raises(InputError, match="not an HDR histogram"):
         latency.percentiles(text)
 
 
@@ -99,6 +128,10 @@ def test_a_damaged_histogram_is_read_or_rejected(
 
     with contextlib.suppress(InputError):
         latency.percentiles(damaged)
+
+
+def test_a_launch_of_no_duration_has_no_throughput() -> None:
+    assert latency.throughput_per_s(0, 0) is None
 
 
 @given(durations)
@@ -167,6 +200,15 @@ def test_the_number_of_queries_is_the_least_with_a_small_binomial_tail(
 
     assert chance(least) <= 0.01
     assert least == 1 or chance(least - 1) > 0.01
+
+
+@given(st.permutations(range(70)))
+def test_the_order_of_the_latencies_does_not_matter(latencies: list[int]) -> None:
+    assert bound_percentile(latencies, share=0.9) == bound_percentile(range(70), share=0.9)
+
+
+def test_unanswered_queries_count_as_the_slowest() -> None:
+    assert bound_percentile([1.0] * 63 + [math.inf], share=0.9).value == math.inf
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1.5])

@@ -15,6 +15,7 @@ from corebound.records.telemetry import Disturbance
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import (
     counted_iterations,
+    effective_sample_size,
     first_used_iteration,
     summarise,
     summarise_launch,
@@ -98,6 +99,14 @@ def test_each_worker_has_its_own_warm_up_and_the_worst_is_reported() -> None:
     assert summary.steady.start == 5
 
 
+def test_a_fixed_number_of_warm_up_iterations_is_dropped() -> None:
+    launch = a_launch_of(*[50] * 4, *[40] * 16)
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=10))
+
+    assert (summary.used, summary.median_ns, summary.settled) == (10, 40.0, True)
+
+
 def test_iterations_that_start_within_the_first_seconds_are_dropped() -> None:
     launch = a_launch_of(*[400 * MS] * 10)
 
@@ -113,6 +122,13 @@ def test_a_fixed_warm_up_that_is_too_short_is_used_and_flagged() -> None:
     summary = summarise_launch(launch, WarmupIterations(iterations=5))
 
     assert (summary.used, summary.steady.start, summary.settled) == (95, 20, False)
+
+
+def test_a_fixed_warm_up_that_leaves_nothing_is_flagged() -> None:
+    summary = summarise_launch(a_launch_of(*[40] * 20), WarmupIterations(iterations=50))
+
+    # The first fifth is left out instead.
+    assert (summary.used, summary.settled) == (16, False)
 
 
 @pytest.mark.parametrize(("n", "known"), [(99, False), (100, True)])
@@ -158,6 +174,11 @@ def test_correlated_iterations_give_no_interval_of_the_p99() -> None:
     assert found.p99_interval is None
 
 
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60))
+def test_the_effective_sample_size_is_at_most_the_sample_size(samples: list[float]) -> None:
+    assert 0 < effective_sample_size(samples) <= len(samples)
+
+
 def test_cpu_time_that_does_not_match_the_samples_is_unknown() -> None:
     worker = a_worker(wall_ns=(40,) * 20, cpu_ns=())
 
@@ -190,6 +211,40 @@ def test_only_ok_launches_give_values_but_all_are_counted() -> None:
     assert summary.attempts == 4
 
 
+def test_a_cell_without_an_ok_launch_has_no_values() -> None:
+    summary = summarise(a_cell(), [a_launch(status="failed", workers=())], "auto")
+
+    assert summary.launches == ()
+    assert summary.median_ns is None
+    assert summary.interval is None
+    assert summary.spread_ratio is None
+
+
+def test_one_launch_gives_a_value_without_an_interval() -> None:
+    summary = summarise(a_cell(), [a_launch_of(*[40] * 20)], "auto")
+
+    assert summary.median_ns == pytest.approx(40.0)
+    assert summary.interval is None
+
+
+def test_launches_that_never_become_steady_are_included_and_counted() -> None:
+    launches = [
+        a_launch_of(*[40] * 100, block=0),
+        a_launch_of(*[40] * 60, *[80] * 40, block=1),
+    ]
+
+    summary = summarise(a_cell(), launches, "auto")
+
+    assert summary.launches[1].steady.kind == "slowdown"
+    assert (len(summary.launches), summary.unsettled) == (2, 1)
+
+
+def test_zero_times_have_no_interval() -> None:
+    summary = summarise(a_cell(), [a_launch_of(*[0] * 20, block=b) for b in range(3)], "auto")
+
+    assert (summary.median_ns, summary.interval, summary.spread_ratio) == (0.0, None, 0.0)
+
+
 @settings(max_examples=40)
 @given(
     medians_ns=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=10),
@@ -220,6 +275,32 @@ def interleaved(*lengths: int, wall_ns: tuple[int, ...], workers: int = 1) -> La
     worker = replace(a_worker(wall_ns=wall_ns), time_slices=time_slices)
     launch = a_launch(workers=(worker,) * workers)
     return replace(launch, alternated=("other",))
+
+
+def test_the_first_iteration_after_a_hand_over_is_left_out() -> None:
+    launch = interleaved(3, 3, wall_ns=(10, 90, 10, 10, 90, 10, 10))
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert (summary.used, summary.p99_ns, summary.median_ns) == (4, None, 10)
+    assert summary.time_slices_ns == ((0, 10), (1, 10))
+
+
+def test_with_several_workers_the_last_of_a_time_slice_is_left_out_too() -> None:
+    launch = interleaved(4, 4, wall_ns=(10, 90, 10, 10, 5, 90, 10, 10, 5), workers=2)
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert (summary.used, summary.median_ns) == (8, 10)
+    assert summary.time_slices_ns == ((0, 10), (1, 10))
+
+
+def test_time_slices_of_one_iteration_count() -> None:
+    launch = interleaved(1, 1, 1, wall_ns=(10, 20, 20, 20))
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=1))
+
+    assert summary.used == 3
 
 
 def test_a_time_slice_that_begins_within_the_warm_up_is_not_compared() -> None:

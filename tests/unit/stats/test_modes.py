@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.stats.modes import Modes, fit_levels, recognise_modes
+from corebound.stats.modes import Mode, Modes, fit_levels, recognise_modes
 
 FAST_NS, SLOW_NS = 5.05e6, 6.2e6
 STEP = math.log(SLOW_NS / FAST_NS)
@@ -46,6 +46,18 @@ def modes_of(sides: tuple[Mapping[int, float], Mapping[int, float]]) -> Modes:
     return modes
 
 
+def test_launches_of_the_same_mode_are_compared() -> None:
+    modes = modes_of(launches(slower=0.033))
+
+    assert modes.interval.contains(1 / 1.033)
+    assert modes.interval.relative_half_width < 0.002
+    assert modes.slow_ratio == pytest.approx(SLOW_NS / FAST_NS, abs=0.003)
+
+
+def test_two_degrees_of_freedom_go_into_the_ratio_and_the_step() -> None:
+    assert modes_of(launches()).freedom == len(BLOCKS.split()) - 2
+
+
 def test_the_error_is_that_of_a_regression_on_the_levels() -> None:
     logs, baseline_logs = launches("FF FS FS SS FS SF SS FF")
     ratios = np.array([baseline_logs[block] - logs[block] for block in logs])
@@ -57,6 +69,14 @@ def test_the_error_is_that_of_a_regression_on_the_levels() -> None:
 
     assert (modes.middle, modes.step) == pytest.approx(-estimates * (1, -1) * (-1, 1))
     assert modes.error == pytest.approx(math.sqrt(variances[0, 0]))
+
+
+def test_each_launch_has_its_mode() -> None:
+    modes = modes_of(launches())
+    word: dict[str, Mode] = {"F": "fast", "S": "slow"}
+
+    found = [(block.cell, block.baseline) for block in modes.blocks]
+    assert found == [(word[cell], word[baseline]) for cell, baseline in map(tuple, BLOCKS.split())]
 
 
 def test_the_share_of_fast_launches_has_wilsons_interval() -> None:
@@ -109,6 +129,14 @@ def test_modes_that_are_close_beside_the_noise_are_not_recognised() -> None:
 
     assert is_clear(0.2)
     assert not is_clear(0.1)
+
+
+def test_clock_steps_of_a_very_short_time_are_no_modes() -> None:
+    # 41, 42 and 43 ns give three levels of the ratio.
+    logs = {block: math.log(ns) for block, ns in enumerate((41, 41, 42, 41, 42, 41))}
+    baseline_logs = {block: math.log(ns) for block, ns in enumerate((42, 43, 42, 43, 43, 42))}
+
+    assert recognised((logs, baseline_logs)) is None
 
 
 @pytest.mark.parametrize("launches_", [6, 8, 15, 30])

@@ -31,6 +31,11 @@ def test_findings_have_smaller_p_values_than_other_comparisons(
     assert not found or not missed or max(found) <= min(missed)
 
 
+def test_a_single_comparison_needs_no_correction() -> None:
+    assert holm([0.049]) == (True,)
+    assert holm([0.051]) == (False,)
+
+
 @pytest.mark.parametrize(
     ("ps", "found"),
     [
@@ -47,6 +52,11 @@ def test_holm_relaxes_the_threshold_after_each_finding(
     ps: list[float | None], found: tuple[bool, ...]
 ) -> None:
     assert holm(ps) == found
+
+
+def test_a_p_value_expected_once_in_eighteen_is_no_finding() -> None:
+    assert holm([0.02, *[0.5] * 17]) == (False,) * 18
+    assert holm([0.0027, *[0.5] * 17])[0]  # 0.05 / 18 = 0.00278
 
 
 def test_a_family_without_differences_alarms_at_most_once_in_twenty() -> None:
@@ -76,6 +86,12 @@ def test_benjamini_hochberg_findings_equal_scipy_s(ps: list[float | None]) -> No
         limit = float(next(adjusted))
         # On the very line, rounding decides.
         assert is_found == (limit <= 0.05) or limit == pytest.approx(0.05)
+
+
+@given(p_values)
+def test_benjamini_hochberg_includes_every_finding_of_holm(ps: list[float | None]) -> None:
+    for strict, mild in zip(holm(ps), benjamini_hochberg(ps), strict=True):
+        assert mild or not strict
 
 
 @given(p_values, st.randoms(use_true_random=False))

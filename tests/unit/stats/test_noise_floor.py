@@ -14,6 +14,8 @@ from corebound.stats.comparison import Comparison, compare
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.noise_floor import (
     LEAST_PAIRS,
+    detectable_slowdown,
+    experiments,
     noise,
     spread_ratio,
 )
@@ -72,6 +74,18 @@ def test_the_smallest_detectable_slowdown_is_found_nine_times_in_ten() -> None:
     assert float(np.mean(shares)) == pytest.approx(0.9, abs=0.03)
 
 
+def test_the_floor_is_the_reach_of_an_interval() -> None:
+    rng = np.random.default_rng(3)
+    floors = [
+        noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).floor_ratio
+        for k in range(20)
+    ]
+    _, reaches = student_says(rng.normal(0, 0.02, (4000, 10)))
+
+    # Thirty pairs tell a spread to 13 %, twenty times thirty to 3 %.
+    assert float(np.mean(floors)) == pytest.approx(float(np.median(reaches)), rel=0.08)
+
+
 @settings(max_examples=25)
 @given(
     logs=st.lists(st.floats(-0.5, 0.5), min_size=LEAST_PAIRS, max_size=20),
@@ -121,6 +135,12 @@ def test_stopping_at_a_narrow_interval_raises_the_floor() -> None:
     assert math.log1p(adaptive) == pytest.approx(1.1 * math.log1p(fixed))
 
 
+def test_a_host_that_is_too_noisy_has_no_detectable_slowdown() -> None:
+    wild = [0.01, 100.0, 0.01]
+
+    assert noise(wild, launches=2, margin=0.02, adaptive=False, seed=1).detectable_ratio is None
+
+
 def test_a_spread_is_a_share() -> None:
     # The logarithms are -0.01, 0, 0.01, whose standard deviation is 0.01.
     ratios = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
@@ -163,6 +183,24 @@ def known_pairs() -> list[float]:
     """Pairs enough to know that noise."""
     times = one_in_ten_slow(np.random.default_rng(6), 2, 500)
     return [float(ratio) for ratio in times[0] / times[1]]
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
+    adaptive: bool,
+) -> None:
+    drawn = experiments(known_pairs(), launches=10, adaptive=adaptive, seed=1)
+
+    for slowdown in (0.02, 0.03, 0.05):
+        promised = np.mean(
+            [detectable_slowdown(one, 0.02) <= math.log1p(slowdown) for one in drawn]
+        )
+        real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
+        found = np.mean([one.verdict == "slower" for one in real])
+        # Of 250 trials a rate of one half has a standard deviation of 3.2 %, and less elsewhere.
+        assert promised == pytest.approx(found, abs=3 * 0.032)
+        # A mean of all launches finds 3 % in a quarter of the trials.
+        assert slowdown < 0.03 or promised > 0.8
 
 
 def test_with_slow_outliers_floor_and_false_alarms_match_a_comparison() -> None:

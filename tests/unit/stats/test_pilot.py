@@ -149,3 +149,7 @@ def test_any_launches_give_a_number_within_bounds(
     (number,) = worthwhile_iterations([pilot], {}).values()
 
     assert start + 10 <= number <= start + 1000
+
+
+def test_without_cells_there_is_no_number() -> None:
+    assert worthwhile_iterations([], {}) == {}

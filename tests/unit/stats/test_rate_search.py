@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from corebound.scenario.traffic import HighestRate, RateTrial
 from corebound.stats.rate_search import RateSearch, most_by_chance
@@ -80,6 +81,13 @@ def test_no_rate_above_the_capacity_is_tried() -> None:
     assert found.over_per_s is None
     assert found.within_per_s == CAPACITY_PER_S
     assert max(trial.rate_per_s for trial in found.trials) == CAPACITY_PER_S
+
+
+def test_all_requests_are_used_and_none_more() -> None:
+    found = searched(0.2, requests=1234, seed=1)
+
+    assert sum(trial.requests for trial in found.trials) == 1234
+    assert min(trial.requests for trial in found.trials) >= 100
 
 
 def test_the_rates_around_the_crossing_are_close() -> None:
@@ -163,6 +171,12 @@ def a_search(*trials: tuple[float, int, int], least_per_s: float | None = None) 
 def next_rate(search: RateSearch) -> float | None:
     following = search.next()
     return None if following is None else following[0]
+
+
+def test_four_of_a_hundred_requests_over_the_bound_are_no_chance() -> None:
+    # At the share of 1 %, 4 or more of 100 are over in 1.8 % of trials.
+    assert binom.sf(3, 100, 0.01) == pytest.approx(0.018, abs=0.001)
+    assert most_by_chance(100) == 3
 
 
 def test_a_search_ends_where_the_saturated_server_is_below_the_least_rate() -> None:

@@ -27,6 +27,17 @@ def shared(*errors: float, freedom: float = 2) -> SharedErrors:
     return share_variances(values, np.full_like(values, freedom))
 
 
+def test_a_single_comparison_keeps_its_own_error() -> None:
+    result = shared(0.05)
+
+    assert result.errors == pytest.approx([0.05])
+    assert result.freedoms == pytest.approx([2])
+
+
+def test_comparisons_without_any_spread_keep_their_errors() -> None:
+    assert shared(0.0, 0.0).errors == pytest.approx([0, 0])
+
+
 def test_many_comparisons_of_one_variance_are_as_good_as_a_known_variance() -> None:
     errors = np.sqrt(stats.chi2.ppf((np.arange(200) + 0.5) / 200, 2) / 2)
 
@@ -40,6 +51,12 @@ def test_a_comparison_with_more_spread_than_the_others_gets_a_wider_interval() -
     quiet, noisy = half_width(shared(0.01, 0.01, 0.01, 0.2))[[0, 3]]
 
     assert noisy > 3 * quiet
+
+
+def test_a_comparison_with_more_spread_than_the_others_keeps_its_own_error() -> None:
+    result = shared(0.01, 0.01, 0.01, 0.05)
+
+    assert (result.errors[3], result.freedoms[3]) == (0.05, 2)
 
 
 def test_comparisons_of_about_the_same_spread_gain_from_each_other() -> None:

@@ -34,6 +34,12 @@ def test_constant_noise_is_steady(n: int) -> None:
     assert steady_state(noisy([(n, 45.0)], noise=0.03)) == SteadyState(kind="steady", start=0)
 
 
+def test_long_first_iterations_are_warm_up() -> None:
+    samples_ns = [900, 60, 45, 44, 45, 46, 44, 45, 45, 46, 44, 45]
+
+    assert steady_state(samples_ns) == SteadyState(kind="warm-up then steady", start=2)
+
+
 @pytest.mark.parametrize("n", [20, 49, 200, 3000])
 def test_a_longer_first_phase_is_warm_up(n: int) -> None:
     found = steady_state(noisy([(3 * n // 10, 54.0), (n - 3 * n // 10, 45.0)]))
@@ -54,6 +60,11 @@ def test_a_change_shortly_before_the_end_leaves_no_steady_state() -> None:
     assert found == SteadyState(kind="never steady", start=60)
 
 
+def test_a_change_below_the_margin_is_ignored() -> None:
+    # The 5 % of Traini et al. (2022).
+    assert steady_state(noisy([(100, 45.0), (100, 46.5)])).kind == "steady"
+
+
 def test_a_very_long_launch_is_analysed_in_groups() -> None:
     found = steady_state(noisy([(30_000, 54.0), (70_001, 45.0)]))
 
@@ -62,9 +73,22 @@ def test_a_very_long_launch_is_analysed_in_groups() -> None:
     assert abs(found.start - 30_000) <= 2 * 34
 
 
+def test_a_single_spike_is_no_change() -> None:
+    samples_ns = noisy([(200, 45.0)])
+    samples_ns[120] *= 20
+
+    assert steady_state(samples_ns).kind == "steady"
+
+
 @pytest.mark.parametrize("samples_ns", [[], [7], [0] * 40, [0, 5, 5, 5], [5] * 40])
 def test_degenerate_series_are_steady(samples_ns: list[int]) -> None:
     assert steady_state(samples_ns) == SteadyState(kind="steady", start=0)
+
+
+@settings(max_examples=60)
+@given(samples_ns=st.lists(st.integers(0, 10**12), min_size=1, max_size=80))
+def test_some_samples_are_always_left(samples_ns: list[int]) -> None:
+    assert 0 <= steady_state(samples_ns).start < len(samples_ns)
 
 
 @settings(max_examples=40)
@@ -109,6 +133,10 @@ def test_two_levels_are_separated_if_noise_allows_it(seed: int, noise: float) ->
     assert any(abs(cut - 80) <= 1 for cut in cuts)
 
 
+def test_a_series_of_one_value_has_no_cut() -> None:
+    assert cuts_before_elbow([1.0] * 200, min_segment=2, variance_floor=LEVEL_FLOOR) == ()
+
+
 VARIANCE_FLOOR = 0.01
 
 
@@ -143,6 +171,14 @@ def test_the_segmentation_has_the_least_cost(
     assert _cost(values, found, penalty) <= least + 1e-6
 
 
+def test_a_step_is_located() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(1.0, 0.01, 600)
+    values[400:] += 0.05
+
+    assert change_points(values, penalty=100, min_segment=10, variance_floor=1e-6) == (400,)
+
+
 def test_a_change_of_noise_is_found() -> None:
     rng = np.random.default_rng(1)
     values = np.concatenate([rng.normal(1.0, 0.01, 300), rng.normal(1.0, 0.05, 300)])
@@ -150,6 +186,10 @@ def test_a_change_of_noise_is_found() -> None:
     (cut,) = change_points(values, penalty=100, min_segment=10, variance_floor=1e-6)
 
     assert abs(cut - 300) <= 3
+
+
+def test_a_short_series_is_one_segment() -> None:
+    assert change_points([1, 9, 1], penalty=0.1, min_segment=2, variance_floor=VARIANCE_FLOOR) == ()
 
 
 def test_a_variance_needs_two_values_and_a_floor() -> None:

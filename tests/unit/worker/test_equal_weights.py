@@ -27,6 +27,14 @@ def test_numbers_depend_on_nothing_but_the_seed() -> None:
     assert hashlib.sha256(raw.tobytes()).hexdigest()[:8] == "d1378977"
 
 
+def test_numbers_fill_their_range() -> None:
+    numbers = SeededNumbers().uniform((10_000,), 2.0, 4.0)
+
+    assert 2.0 <= numbers.min() < 2.01
+    assert 3.99 < numbers.max() < 4.0
+    assert numbers.mean() == pytest.approx(3.0, abs=0.03)  # 5 deviations: 5·(2/√12)/100
+
+
 def test_resnet50_has_as_many_parameters_as_published() -> None:
     trained = {
         name: values for name, values in resnet50.weights().items() if ".running_" not in name

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.worker.operator_table import Profile, Span, Step, tabulate
+from corebound.worker.operator_table import Operator, Profile, Span, Step, tabulate
 
 
 def a_span(
@@ -36,12 +36,32 @@ def test_an_operators_time_excludes_the_operators_within_it() -> None:
     assert profile.outside_ns == 20
 
 
+def test_operators_of_a_type_are_counted_and_added_up() -> None:
+    profile = table(a_step(a_span("add", 0, 10), a_span("add", 20, 50)))
+
+    assert profile.operators == [
+        Operator(type="add", calls=2, total_ns=40, quiet_ns=40, min_ns=10, max_ns=30)
+    ]
+    assert profile.operators[0].mean_ns == 20
+
+
 def test_time_that_threads_share_is_divided_among_them() -> None:
     profile = table(a_step(a_span("a", 0, 100), a_span("b", 40, 80, thread=2)))
 
     # Alone for 60, together for 40.
     assert times(profile) == {"a": 80, "b": 20}
     assert profile.outside_ns == 0
+
+
+def test_a_span_that_only_contains_operators_is_not_one() -> None:
+    profile = table(a_step(a_span(None, 0, 100), a_span("a", 10, 30)))
+
+    assert times(profile) == {"a": 20}
+    assert profile.outside_ns == 80
+
+
+def test_only_the_part_within_the_step_counts() -> None:
+    assert times(table(a_step(a_span("a", 90, 150)))) == {"a": 10}
 
 
 def test_an_end_beyond_its_parent_is_a_rounding_error() -> None:
@@ -68,6 +88,13 @@ def test_the_quiet_time_takes_each_call_at_its_shortest() -> None:
     assert table(operator, other).operators[0].quiet_ns == 30
 
 
+def test_the_quiet_time_ignores_a_step_with_another_number_of_calls() -> None:
+    usual = a_step(a_span("a", 0, 10), a_span("a", 10, 60))
+    other = a_step(a_span("a", 0, 1))
+
+    assert table(usual, usual, other).operators[0].quiet_ns == 60
+
+
 def test_phases_hold_the_operators_within_them_and_the_rest_is_forward() -> None:
     profile = table(
         a_step(
@@ -80,6 +107,10 @@ def test_phases_hold_the_operators_within_them_and_the_rest_is_forward() -> None
     )
 
     assert profile.phases == {"forward": 30, "backward": 40, "update": 5}
+
+
+def test_without_a_mark_there_are_no_phases() -> None:
+    assert table(a_step(a_span("conv", 0, 30))).phases == {}
 
 
 @st.composite

@@ -28,6 +28,12 @@ def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
     assert len(made.inputs) == len(made.targets) == shape.batch * shape.width
 
 
+@given(shape=SHAPES)
+@settings(max_examples=25)
+def test_a_shape_always_has_the_same_initial_values(shape: Shape) -> None:
+    assert initial_numbers(shape) == initial_numbers(shape)
+
+
 def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None:
     # Two layers and the head: 3 forward, 3 for weights, 2 for inputs; each 2·4·8·8.
     assert Shape(batch=4, width=8, layers=2).matmul_flops == 8 * 512
@@ -36,5 +42,5 @@ def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None
 def test_only_parameters_that_are_set_are_rejected() -> None:
     refuse_parameters(framework="Other", dispatch_threads=0, blocking=False, mode="")
 
-    with pytest.raises(WorkloadError, match="`blocking`"):
+    with pytest.raises(WorkloadError, match="Other has no `blocking`"):
         refuse_parameters(framework="Other", dispatch_threads=0, blocking=True)

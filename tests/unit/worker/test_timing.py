@@ -71,6 +71,24 @@ def test_a_time_slice_has_three_iterations_and_the_last_one_finishes() -> None:
     assert (turns.handed_over, turns.finished) == (2, 1)
 
 
+def test_short_iterations_share_a_time_slice_of_a_millisecond() -> None:
+    clock = Clock(*[MS // 5] * 8)
+
+    timings = timed(clock, CountedTurns(clock, 9), 8)
+
+    assert list(timings.lengths) == [5, 3]
+
+
+def test_the_last_time_slice_takes_all_remaining_iterations() -> None:
+    clock = Clock(*[2 * MS] * 11)
+    turns = CountedTurns(clock, 2)
+
+    timings = timed(clock, turns, 11)
+
+    assert list(timings.lengths) == [3, 3, 5]
+    assert (turns.handed_over, turns.finished) == (2, 1)
+
+
 @pytest.mark.parametrize("slices", [None, 0, 1])
 def test_long_iterations_end_the_measurement_even_if_they_are_few(slices: int | None) -> None:
     clock = Clock(*[50 * MS] * 9)
@@ -89,6 +107,14 @@ def test_long_iterations_end_the_measurement_even_if_they_are_few(slices: int | 
     )
 
     assert len(timings.walls) == 2
+
+
+def test_without_a_turn_signal_there_are_no_time_slices() -> None:
+    timings = timed(Clock(1, 2, 3), None, 3)
+
+    assert list(timings.walls) == [1, 2, 3]
+    assert not timings.lengths
+    assert not timings.began_us
 
 
 @given(

@@ -61,6 +61,13 @@ def test_what_prepares_a_call_is_not_timed() -> None:
     assert (timings.walls.tolist(), timings.cpus.tolist()) == ([7, 5], [4, 3])
 
 
+def test_no_iterations_give_no_samples() -> None:
+    timings = Timings(2)
+    timings.measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
+
+    assert (len(timings.walls), len(timings.cpus)) == (0, 0)
+
+
 messages = st.one_of(
     st.builds(protocol.Phase, name=st.text(), duration_ns=st.integers()),
     st.builds(protocol.Samples, wall_ns=st.lists(st.integers()), cpu_ns=st.lists(st.integers())),
@@ -101,6 +108,12 @@ def test_a_message_is_one_line_and_round_trips(message: protocol.Message) -> Non
 
 @given(st.binary())
 def test_other_bytes_are_rejected(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        protocol.decode_message(line)
+
+
+@pytest.mark.parametrize("line", [b"[]", b"1", b"{}", b'{"kind":"ready"}', b'{"kind":["a"]}'])
+def test_json_that_is_not_a_message_is_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_message(line)
 
@@ -174,9 +187,9 @@ async def whole() -> Whole:
 def test_methods_that_are_not_awaited_are_rejected() -> None:
     workload = FunctionWorkload(asyncio.run(whole()), "steps:whole")
 
-    with pytest.raises(WorkloadError, match="returned a coroutine"):
+    with pytest.raises(WorkloadError, match="`check` of `steps:whole` returned a coroutine"):
         workload.check(42)
-    with pytest.raises(WorkloadError, match="returned a coroutine"):
+    with pytest.raises(WorkloadError, match="`teardown` of `steps:whole` returned a coroutine"):
         workload.teardown()
 
 

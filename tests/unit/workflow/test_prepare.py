@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from corebound.machine import discovery
 from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import plan_cells
 from corebound.records import jsonl
@@ -59,6 +60,20 @@ def test_resuming_reads_only_the_resumed_run(
 
     assert again.run == both.run
     assert runs_read == [both.run.id]
+
+
+def test_a_run_in_which_duplicates_were_measured_apart_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "true.yaml").write_text(YAML.replace("one-cpu", '{cpus: "0-1"}'))
+    monkeypatch.setattr(discovery, "live_topology", lambda: a_host(cores_per_node=2))
+    request = RunRequest(files=(Path("true.yaml"),), records=tmp_path)
+    now = prepare_run(request, print).run
+    assert now.duplicates == {"nothing": {"binding=cpus:0-1": "binding=none"}}
+
+    assert difference(now, now) is None
+    assert difference(replace(now, duplicates={}), now) is not None
 
 
 def test_what_has_changed_in_a_scenario_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.history.change_point import ChangePoint
@@ -47,6 +48,17 @@ def test_a_step_is_found_with_its_location_size_and_votes() -> None:
     assert step.p_value < 1e-6
 
 
+def test_an_improvement_is_a_step_down() -> None:
+    (step,) = find_change_points(a_history((60, 42.0), (20, 40.0)))
+
+    assert (step.at, step.direction) == (60, "down")
+    assert step.ratio == pytest.approx(40 / 42, abs=0.01)
+
+
+def test_noise_has_no_step() -> None:
+    assert all(find_change_points(a_history((100, 40.0), seed=seed)) == () for seed in range(5))
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
 def test_a_constant_history_has_no_step(n: int) -> None:
     assert find_change_points([Observation(figure=7.0)] * n) == ()
@@ -66,6 +78,14 @@ def test_a_small_step_is_ignored_unless_the_threshold_is_lower() -> None:
 
     assert find_change_points(nights) == ()
     assert [step.at for step in find_change_points(nights, threshold=0.01)] == [50]
+
+
+def test_a_single_outlier_is_no_step() -> None:
+    nights = a_history((80, 40.0))
+    nights[40] = Observation(figure=8e7, key="host")
+    nights[-1] = Observation(figure=8e7, key="host")
+
+    assert find_change_points(nights) == ()
 
 
 @settings(max_examples=30, deadline=None)
@@ -114,6 +134,16 @@ def test_short_levels_side_by_side_are_mostly_found(
     assert sum(right) >= 4
 
 
+def test_two_slow_points_are_a_step_unless_slow_points_are_common() -> None:
+    quiet = a_history((80, 40.0), (2, 44.0))
+    spiky = list(quiet)
+    for index in range(5, 80, 15):
+        spiky[index] = Observation(figure=4.4e7, key="host")
+
+    assert summaries(find_change_points(quiet)) == [(80, "up", "new")]
+    assert find_change_points(spiky) == ()
+
+
 def test_a_reverted_step_has_recovered() -> None:
     steps = find_change_points(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
@@ -134,12 +164,32 @@ def test_a_recovery_is_located_at_the_return_of_the_level() -> None:
     assert down.recovery is None
 
 
+def test_a_recovery_in_several_steps_names_the_last() -> None:
+    first, *_ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0), (20, 40.0)))
+
+    assert first.recovery is not None
+    assert (first.status, first.recovery.at) == ("recovered", 80)
+    assert (first.recovery.steps, first.recovery.whole) == (2, True)
+
+
 def test_a_partial_recovery_has_the_remaining_ratio() -> None:
     first, _ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0)))
 
     assert first.recovery is not None
     assert (first.status, first.recovery.at, first.recovery.whole) == ("old", 60, False)
     assert first.recovery.left == pytest.approx(43 / 40, abs=0.01)
+
+
+def test_a_recovery_beyond_the_old_level_is_whole() -> None:
+    """Two steps up, and one that takes both back: of the second it is more than all."""
+    first, second, _ = find_change_points(a_history((40, 40.0), (20, 42.0), (20, 44.1), (20, 40.0)))
+
+    assert first.recovery is not None
+    assert second.recovery is not None
+    assert first.recovery.at == second.recovery.at == 80
+    assert first.recovery.left == pytest.approx(1.0, abs=0.01)
+    assert second.recovery.left == pytest.approx(40 / 42, abs=0.01)
+    assert (first.recovery.whole, second.recovery.whole) == (True, True)
 
 
 def test_a_recovery_from_a_later_step_leaves_earlier_ones() -> None:
@@ -149,6 +199,52 @@ def test_a_recovery_from_a_later_step_leaves_earlier_ones() -> None:
     assert first.recovery is None
     assert second.recovery is not None
     assert second.recovery.left == pytest.approx(60 / 50, abs=0.01)
+
+
+def test_a_step_in_the_same_direction_is_no_recovery() -> None:
+    first, _ = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+
+    assert first.recovery is None
+
+
+def test_in_alternating_environments_a_recovery_is_located_like_its_step() -> None:
+    nights = a_history((60, 40.0), (30, 48.0), (30, 40.0), noise=0.005)
+    mixed = [replace(night, key="ab"[at % 2]) for at, night in enumerate(nights)]
+
+    up, down = find_change_points(mixed)
+
+    assert (down.last_good, down.first_bad) == (89, 90)
+    assert up.recovery is not None
+    assert (up.recovery.last_good, up.recovery.first_bad) == (89, 90)
+
+
+def test_two_steps_in_the_same_direction_are_separate() -> None:
+    steps = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+
+    assert summaries(steps) == [(40, "up", "new"), (55, "up", "new")]
+
+
+def test_a_step_long_ago_is_old() -> None:
+    nights = a_history((60, 40.0), (20, 42.0))
+    later = [*nights, *a_history((20, 42.0), seed=2)]
+
+    assert summaries(find_change_points(nights)) == [(60, "up", "new")]
+    assert summaries(find_change_points(later)) == [(60, "up", "old")]
+
+
+def test_an_environment_change_is_no_step() -> None:
+    nights = [*a_history((50, 40.0), key="6.1"), *a_history((50, 60.0), key="6.12", seed=2)]
+
+    assert find_change_points(nights) == ()
+
+
+def test_a_step_just_below_the_threshold_has_not_recovered() -> None:
+    """Of the nights next to it, it matters; of all before and after, hardly."""
+    (step,) = find_change_points(a_history((150, 40.3), (100, 40.0), (40, 40.85), noise=0.002))
+
+    assert step.ratio < 1.02
+    assert step.status == "old"
+    assert step.before == pytest.approx(40.2e6, rel=0.002)
 
 
 def test_a_step_without_overlap_is_significant_despite_correlation() -> None:
@@ -186,6 +282,20 @@ def test_alternating_environments_neither_hide_a_step_nor_are_one(kernels: str) 
     assert step.ratio == pytest.approx(1.2, abs=0.03)
 
 
+def test_distant_steps_in_two_environments_are_separate() -> None:
+    first = a_history((20, 40.0), (30, 44.0), key="a")
+    second = a_history((35, 60.0), (15, 66.0), key="b", seed=2)
+    by_turns = [night for pair in zip(first, second, strict=True) for night in pair]
+
+    assert [step.at for step in find_change_points(by_turns)] == [40, 71]
+
+
+def test_a_step_after_an_environment_change_is_found() -> None:
+    nights = [*a_history((30, 40.0), key="a"), *a_history((40, 60.0), (10, 64.0), key="b", seed=2)]
+
+    assert [step.at for step in find_change_points(nights)] == [70]
+
+
 def test_missing_values_are_skipped_and_widen_the_location() -> None:
     nights = a_history((50, 40.0), (30, 44.0), noise=0.002)
     for index in (20, 48, 49, 50, 60):
@@ -211,6 +321,14 @@ def with_intervals(nights: list[Observation], reach: Callable[[int], float]) -> 
     ]
 
 
+def test_points_with_wide_intervals_are_no_step() -> None:
+    nights = a_history((30, 40.0), (3, 42.0), noise=0.002)
+
+    assert [step.at for step in find_change_points(nights)] == [30]
+    assert [step.at for step in find_change_points(with_intervals(nights, lambda _: 1.004))] == [30]
+    assert find_change_points(with_intervals(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
+
+
 def test_intervals_wider_than_the_noise_do_not_hide_a_step() -> None:
     """asv's interval of two samples is as wide as if nothing was known."""
     nights = a_history((48, 40.0), (12, 44.0), noise=0.02)
@@ -231,6 +349,17 @@ def test_a_point_with_an_infinite_interval_is_skipped() -> None:
     assert [step.at for step in find_change_points(nights)] == [30]
 
 
+def test_bimodal_values_neither_hide_a_step_nor_are_one() -> None:
+    rng = np.random.default_rng(5)
+    logs = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
+
+    assert find_change_points([Observation(figure=math.exp(log)) for log in logs]) == ()
+
+    logs[50:] += math.log(1.05)
+    (step,) = find_change_points([Observation(figure=math.exp(log)) for log in logs])
+    assert abs(step.at - 50) <= 3
+
+
 @pytest.mark.parametrize("at", [12, 88])
 def test_a_step_near_an_end_is_found_in_bimodal_values(at: int) -> None:
     found = alarms = 0
@@ -244,6 +373,17 @@ def test_a_step_near_an_end_is_found_in_bimodal_values(at: int) -> None:
     # Of votes that means and ranks decide, 15 of these are found.
     assert found >= 18
     assert alarms == 0
+
+
+def test_a_step_lies_within_its_reported_range() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng((5, seed))
+        logs: Array = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
+        logs[30:] += 0.05
+        logs[60:] -= 0.04
+        places = _places(logs)
+        assert all(last_good < at <= first_bad for last_good, at, first_bad in places)
+        assert [at for _, at, _ in places] == sorted({at for _, at, _ in places})
 
 
 def test_values_and_thresholds_must_have_a_logarithm() -> None:

@@ -168,6 +168,12 @@ def test_a_shift_lies_within_its_bounds_and_resists_spikes() -> None:
     assert bounds[1] - bounds[0] < 0.02
 
 
+def test_two_points_on_each_side_give_no_bounds() -> None:
+    pair = np.array([1.0, 2.0])
+
+    assert shift_bounds(pair, pair + 9, rho=0.0, own_error=0.0, confidence=0.95) is None
+
+
 def _two_kinds(nights_between: int) -> NDArray[np.float64]:
     """Thirty nights of each level, and between them some that either level may have."""
     left, right = np.tile([0.0, 0.06], 15), np.tile([0.12, 0.06], 15)
@@ -186,6 +192,16 @@ def test_between_ambiguous_points_the_location_is_the_middle(
     assert found.first <= 30 < 30 + nights_between <= found.last
     assert abs(found.middle - (30 + nights_between / 2)) <= 1
     assert found.first <= found.likeliest <= found.last
+
+
+def test_with_clear_levels_the_middle_is_the_likeliest_location() -> None:
+    values = np.concatenate((np.zeros(30), np.full(20, 0.05)))
+    values += 0.002 * np.sin(2.4 * np.arange(50))
+
+    found = locate(values, 28, size=0.05, least=2)
+
+    assert (found.first, found.likeliest, found.middle, found.last) == (30, 30, 30, 30)
+    assert found.moved(5).middle == 35
 
 
 def test_a_score_at_one_location_is_low_by_chance_as_often_as_it_states() -> None:

@@ -20,7 +20,7 @@ from corebound.stats.history.early_warnings import (
 )
 from corebound.stats.intervals import Interval
 from support.build import a_comparison
-from support.series import Observation, history_arrays
+from support.series import Observation, find_change_points, history_arrays
 
 
 def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> list[Observation]:
@@ -46,6 +46,14 @@ def test_one_point_or_two_different_or_close_points_give_no_early_warning(
     assert early_warning(history_arrays(nights(*later)), ()) is None
 
 
+def test_a_detected_change_point_is_no_early_warning() -> None:
+    history = nights(1.08, 1.08, 1.08)
+    found = find_change_points(history)
+
+    assert found
+    assert early_warning(history_arrays(history), found) is None
+
+
 def test_common_outliers_give_no_early_warning() -> None:
     # One night in ten takes 9 % longer: two of them in a row are no news.
     history = [
@@ -60,6 +68,12 @@ def test_common_outliers_give_no_early_warning() -> None:
         )
         is None
     )
+
+
+def test_an_environment_change_gives_no_early_warning() -> None:
+    moved = [*nights(), Observation(figure=1.05, key="new"), Observation(figure=1.06, key="new")]
+
+    assert early_warning(history_arrays(moved), ()) is None
 
 
 def test_points_with_wide_intervals_give_no_early_warning() -> None:
@@ -86,6 +100,12 @@ def test_a_re_run_is_compared_with_the_good_points(rerun: float, answer: Answer)
     assert evaluate_rerun(good, rerun, direction="up", ratio=1.05) == answer
     down = evaluate_rerun([1 / one for one in good], 1 / rerun, direction="down", ratio=1 / 1.05)
     assert down == answer
+
+
+def test_bimodal_good_points_leave_a_re_run_open() -> None:
+    good = [1.0, 1.06] * 20
+
+    assert evaluate_rerun(good, 1.06, direction="up", ratio=1.05) == "inconclusive"
 
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=1), st.floats(0.5, 2.0))

@@ -142,6 +142,21 @@ def test_a_new_step_is_found_whenever_the_last_full_analysis_was(since: int) -> 
     assert near(found.steps, 200, n - 10)
 
 
+def test_an_old_step_has_current_levels() -> None:
+    steady = nights(420, (200, 0.10))
+    changed = np.concatenate((steady, steady[-12:] + 0.10))
+
+    (first,) = analyse_segment(a_segment(steady), SegmentCache()).steps
+    second, _ = analyse_segment(a_segment(changed), SegmentCache()).steps
+
+    assert (first.at, second.at) == (200, 200)
+    assert abs(np.log(second.ratio) - 0.10) < 0.01
+
+
+def test_a_short_segment_always_has_a_full_analysis() -> None:
+    assert a_segment(nights(320)).before is None
+
+
 def test_segments_that_began_together_have_full_analyses_at_different_points() -> None:
     befores = [a_segment(nights(700, seed=seed)).before for seed in range(20)]
 

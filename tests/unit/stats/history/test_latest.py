@@ -15,6 +15,10 @@ def latest(*values: float) -> LatestDifference | None:
     return latest_difference(history_arrays([Observation(figure=value) for value in values]))
 
 
+def test_one_value_has_nothing_to_compare_with() -> None:
+    assert latest(2.0) is None
+
+
 def test_two_values_have_a_ratio_without_an_interval() -> None:
     difference = latest(2.0, 3.0)
 

@@ -87,6 +87,13 @@ def test_few_points_give_no_noise() -> None:
     assert (found.interval, found.p_value, found.verdict) == (None, None, "inconclusive")
 
 
+def test_wide_intervals_of_points_widen_their_comparison() -> None:
+    sure = compare_points(a_history(noise(40)), 3, 9, changed=(), margin=0.02)
+    unsure = compare_points(a_history(noise(40), error=0.5), 3, 9, changed=(), margin=0.02)
+
+    assert width_of(unsure) > width_of(sure)
+
+
 @given(logs=LOGS, places=st.tuples(st.integers(0, 29), st.integers(0, 29)))
 def test_swapping_the_points_gives_the_reciprocal(
     logs: list[float], places: tuple[int, int]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.records.history import HistoryPoints, Series
 from corebound.stats.history.pooled import ALL_HOSTS, is_pooled, pooled_series
 from corebound.stats.history.regressions import analyse
-from support.build import a_series
+from support.build import a_point, a_series
 
 NIGHTS = 40
 
@@ -69,6 +69,10 @@ def test_classes_are_pooled_by_themselves_and_together() -> None:
     assert pooled[0].host == ALL_HOSTS
 
 
+def test_two_hosts_are_not_pooled() -> None:
+    assert pooled_series(hosts(2), {}) == ()
+
+
 def test_points_without_a_commit_are_not_pooled() -> None:
     fleet = [
         replace(
@@ -110,3 +114,20 @@ def test_an_update_of_all_hosts_begins_a_segment() -> None:
 
     assert pooled.points.environment_changes == (NIGHTS // 2,)
     assert not [change for change in analyse([pooled]).changes if change.clear]
+
+
+def test_an_update_of_one_host_does_not() -> None:
+    fleet = hosts(6)
+    updated = [
+        replace(
+            a_point(point.value and point.value * 1.4, day=at), environment_key=(("kernel", "7.0"),)
+        )
+        if at >= NIGHTS // 2
+        else point
+        for at, point in enumerate(fleet[0].points)
+    ]
+
+    (pooled,) = pooled_series([replace(fleet[0], points=HistoryPoints.of(updated)), *fleet[1:]], {})
+
+    assert pooled.points.environment_changes == ()
+    assert not analyse([pooled]).changes

@@ -99,6 +99,10 @@ def assessed(change: Change, *known: Decision | Confirmation) -> AssessedChange:
     return found
 
 
+def test_a_new_regression_without_a_decision_alarms() -> None:
+    assert assessed(a_change()).alarm
+
+
 def test_an_improvement_does_not_alarm() -> None:
     figures = [figure and 1e16 / figure for figure in nights(step=50)]
     (change,) = analyse([a_series(figures)]).changes
@@ -123,6 +127,12 @@ def test_an_accepted_step_stays_accepted_as_its_location_narrows() -> None:
     assert told == {"accepted"}
 
 
+def test_the_last_of_two_decisions_counts() -> None:
+    found = assessed(a_change(), a_decision("fixed"), a_decision("accepted"))
+
+    assert found.state == "accepted"
+
+
 def test_a_decision_about_another_step_does_not_apply() -> None:
     decision = a_decision()
     other = replace(
@@ -130,6 +140,16 @@ def test_a_decision_about_another_step_does_not_apply() -> None:
     )
 
     assert assessed(a_change(), other).alarm
+
+
+def test_a_fixed_step_that_has_recovered_does_not_alarm() -> None:
+    (first, _) = sorted(
+        analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.change_point.at
+    )
+
+    assert not assessed(
+        first, a_decision("fixed", change=first, at=first.series.points[59].at)
+    ).alarm
 
 
 def test_a_fixed_step_that_persists_for_three_points_alarms() -> None:
@@ -194,6 +214,13 @@ def test_a_change_not_significant_in_the_suite_does_not_alarm() -> None:
 
     assert told.is_open
     assert not told.alarm
+
+
+def test_a_decision_under_an_earlier_id_still_applies() -> None:
+    change = a_change()
+    earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
+
+    assert [assessed.state for assessed in assess_changes([change], [earlier], [])] == ["accepted"]
 
 
 def test_a_series_that_ends_without_values_is_failing() -> None:
@@ -287,6 +314,10 @@ def test_a_change_is_decided_only_if_its_interval_excludes_1() -> None:
 
     assert clear.clear
     assert not open_.clear
+
+
+def test_a_series_with_a_value_again_is_not_failing() -> None:
+    assert failing([missing(a_series([1.5, 1.0, 0.9]), "it failed", BELOW_0)]) == ()
 
 
 # The file of decisions.
@@ -391,7 +422,7 @@ def regressions_command(*words: str) -> Result:
 
 @pytest.mark.parametrize("words", [(), ("--records", "mistyped")])
 def test_without_any_history_the_command_fails(empty_folder: Path, words: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="no results"):
+    with pytest.raises(InputError, match="no results to analyse"):
         CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
 
 
@@ -402,6 +433,24 @@ def test_an_unreadable_history_makes_the_command_fail(empty_folder: Path) -> Non
 
     with pytest.raises(InputError, match="no results"):
         CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
+
+
+def test_a_regression_is_reported_in_detail_with_exit_code_1(
+    empty_folder: Path,
+) -> None:
+    store_series(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
+
+    result = regressions_command("--site", "https://example.org/perf/")
+
+    assert result.exit_code == 1
+    assert "1 new regression from 1 commit, in 2 series." in result.stdout
+    assert re.search(SIZE, result.stdout)
+    assert re.search(
+        r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nightly runs 2026-\d\d-\d\d \d\d:00 UTC",
+        result.stdout,
+    )
+    assert "https://example.org/perf/history/matmul-" in result.stdout
+    assert "reproduce: corebound run matmul.yaml" in result.stdout
 
 
 def test_an_accepted_regression_never_alarms_again_and_comments_stay(empty_folder: Path) -> None:
@@ -463,7 +512,7 @@ def test_details_have_size_interval_commits_link_and_the_command(
     assert re.search(SIZE, said)
     assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nightly runs 2026-", said)
     assert "https://example.org/perf/history/matmul-" in said
-    assert "run matmul.yaml" in said
+    assert "reproduce: corebound run matmul.yaml" in said
 
 
 def test_a_recovery_is_reported_with_its_commits(empty_folder: Path) -> None:
@@ -517,7 +566,7 @@ def test_an_invalid_decisions_file_stays_unchanged(empty_folder: Path) -> None:
 
     result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
 
-    assert "cannot be appended" in str(result.exception)
+    assert "a decision cannot be appended" in str(result.exception)
     assert status.read_text() == "decisions: []\nschema: 1\n"
 
 
@@ -527,6 +576,20 @@ def test_an_unknown_id_is_reported(empty_folder: Path) -> None:
     result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
 
     assert "no change `nope`" in str(result.exception)
+
+
+def test_failing_series_are_reported_but_are_no_regression(empty_folder: Path) -> None:
+    series = a_series([*nights(20), None, None])
+    points = (
+        *series.points[:-2],
+        *(replace(p, missing="out of memory") for p in series.points[-2:]),
+    )
+    store_series(replace(series, points=HistoryPoints.of(points)))
+
+    result = regressions_command()
+
+    assert result.exit_code == 0
+    assert "no result since 2026-01-21T02:00:00Z, 2 nightly runs: out of memory" in result.stdout
 
 
 def a_retired_suite() -> tuple[Series, ...]:
@@ -552,7 +615,7 @@ def test_changes_in_retired_series_are_not_new_as_on_the_site(empty_folder: Path
     assert told["alarms"] == 0
     assert told["failing"] == []
     assert [change["ended"] for change in told["changes"]] == [True]
-    assert "3 of them retired" in regressions_command().stdout
+    assert "No new regression, in 4 series, 3 of them retired." in regressions_command().stdout
     assert "retired" in regressions_command("--all").stdout
     assert news_of_the_site() == []
 
@@ -605,7 +668,7 @@ def test_an_imported_history_cannot_be_re_run_but_alarms(
     result = regressions_command("--confirm")
 
     assert result.exit_code == 1
-    assert "measured again" in result.stdout
+    assert "could not be measured again" in result.stdout
     (kept,), _ = documents.read_confirmations(RECORDS)
     assert kept.answer == "impossible"
 
@@ -695,13 +758,13 @@ def test_a_failed_analysis_does_not_affect_other_series(one_analysis_fails: None
     assert [change.series.scenario for change in found.changes] == ["a"]
     (one,) = found.not_analysed
     assert one.series == odd
-    assert one.reason.startswith("ZeroDivisionError")
+    assert one.reason.startswith("ZeroDivisionError: float division by zero (test_regressions.py")
 
 
 def test_a_value_without_a_logarithm_fails_with_a_reason() -> None:
     (one,) = analyse([a_series_named("odd", [0.0, *STEADY])]).not_analysed
 
-    assert one.reason.startswith("ValueError")
+    assert one.reason.startswith("ValueError: a figure is above 0 and finite, or absent (")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json", "junit"])
@@ -709,10 +772,10 @@ def test_a_failed_analysis_is_reported_and_fails_the_command(records: Path, form
     result = run_corebound("regressions", "--format", form, "--records", str(records))
 
     assert result.exit_code == 5
-    assert "ZeroDivisionError" in result.stdout
+    assert "ZeroDivisionError: float division by zero" in result.stdout
     assert "Traceback" not in result.output
     if form == "text":
-        assert "1 not analysed" in result.stdout
+        assert "No new regression, 1 not analysed, in 21 series." in result.stdout
     elif form == "json":
         (told,) = json.loads(result.stdout)["not_analysed"]
         assert told["scenario"] == "odd"
@@ -727,7 +790,7 @@ def test_regressions_of_other_series_are_reported(records: Path) -> None:
     result = run_corebound("regressions", "--records", str(records))
 
     assert result.exit_code == 1
-    assert "1 not analysed" in result.stdout
+    assert "1 new regression from 1 commit, 1 not analysed" in result.stdout
 
 
 def test_the_site_shows_the_series_whose_analysis_failed(records: Path) -> None:
@@ -736,13 +799,13 @@ def test_the_site_shows_the_series_whose_analysis_failed(records: Path) -> None:
     result = run_corebound("report", "--records", str(records), "--out", str(out))
 
     assert result.exit_code == 0
-    assert "ZeroDivisionError" in result.stderr
-    assert "1 series" in (out / "index.html").read_text()
+    assert "its changes could not be analysed: ZeroDivisionError" in result.stderr
+    assert "1 series could not be analysed" in (out / "index.html").read_text()
     history = (out / "history.html").read_text()
     assert 'id="not-analysed"' in history
-    assert "ZeroDivisionError" in history
+    assert "ZeroDivisionError: float division by zero" in history
     (page,) = [file for file in (out / "history").iterdir() if "odd" in file.name]
-    assert "not be analysed" in page.read_text()
+    assert "could not be analysed" in page.read_text()
     assert len([*(out / "history").iterdir()]) == 21
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ from corebound.records.history import HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.scenario.matrix import expand
+from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
-from corebound.stats.history.series import retired_series, series_of_run
+from corebound.stats.history.series import joined, retired_series, series_of_run
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 
 SCENARIO = a_scenario(name="matmul", measure={"iterations": 100})
@@ -36,6 +39,14 @@ def a_night(
         for position, cell in enumerate(CELLS)
     )
     return run, made
+
+
+def test_each_launched_cell_has_one_point_per_run() -> None:
+    series = series_of_run(*a_night(1))
+
+    assert [one.cell for one in series] == sorted(cell.key for cell in CELLS)
+    assert all(len(one.points) == 1 and len(one.points[0].launches) == 3 for one in series)
+    assert all(one.points[0].bounds is not None for one in series)
 
 
 def test_a_commit_that_a_comparison_could_not_measure_has_no_point() -> None:
@@ -101,6 +112,16 @@ def test_a_point_is_of_the_commit_that_was_built_not_of_the_suites_own() -> None
     assert series.reproduce[3:5] == ("--config", "../lib/asv.conf.json")
 
 
+def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
+    nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
+
+    series = joined(one for night in nights for one in night)
+
+    assert len(series) == len(CELLS)
+    for one in series:
+        assert [point.run for point in one.points] == ["run01", "run02", "run03"]
+
+
 def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
     bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
 
@@ -108,6 +129,12 @@ def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
 
     assert point.value is None
     assert point.missing == "failed: out of memory"
+
+
+def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
+    skipped = replace(a_launch(cell=CELLS[0]), status="skipped", reason="too many CPUs")
+
+    assert series_of_run(*a_night(1, launches=(skipped,))) == ()
 
 
 def test_another_kernel_is_an_environment_change_but_another_commit_is_not() -> None:
@@ -138,6 +165,28 @@ def test_a_profile_enters_the_environment_key_by_what_it_measures() -> None:
     assert (quick.pop("iterations"), quick) == ("20", {k: whole[k] for k in quick})
 
 
+def test_a_step_up_is_a_regression() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    found = analyse([a_series(figures), a_series(figures[::-1], cell="binding=node")]).changes
+
+    assert {(one.series.cell, one.is_regression, one.clear) for one in found} == {
+        ("default", True, True),
+        ("binding=node", False, True),
+    }
+    assert all(abs(one.change_point.at - 30) <= 1 for one in found)
+
+
+def test_a_change_keeps_its_id_as_points_are_added() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    ids = [analyse([a_series(figures[:nights])]).changes[0].id for nights in (50, 60)]
+
+    assert ids[0] == ids[1]
+
+
 def test_stored_histories_read_back_unchanged(tmp_path: Path) -> None:
     series = (a_series([1.0, 2.0], project="sunpy"),)
 
@@ -145,6 +194,28 @@ def test_stored_histories_read_back_unchanged(tmp_path: Path) -> None:
     history_files.keep("sunpy", series, tmp_path)
 
     assert history_files.read_all(tmp_path) == (series, ())
+
+
+def test_an_invalid_history_file_is_reported_and_skipped(tmp_path: Path) -> None:
+    history_files.keep("sunpy", (a_series([1.0]),), tmp_path)
+    broken = tmp_path / "histories" / "0.json"
+    broken.write_text("{}")
+
+    series, faults = history_files.read_all(tmp_path)
+
+    assert len(series) == 1
+    assert [fault.file for fault in faults] == [str(broken)]
+
+
+def test_the_command_of_a_cell_selects_only_that_cell() -> None:
+    # Several `--only` are alternatives: two axes apart would name many cells.
+    scenario = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": [1, 2]})
+    cells = expand(scenario, "s.yaml")
+    run = a_run(scenarios=(scenario,))
+
+    for one in series_of_run(run, [a_launch(cell=cell) for cell in cells]):
+        only = [word for before, word in itertools.pairwise(one.reproduce) if before == "--only"]
+        assert [cell.key for cell in select(cells, only)] == [one.cell]
 
 
 @pytest.mark.parametrize("importance", ["primary", "secondary"])
@@ -155,6 +226,14 @@ def test_a_series_has_the_importance_of_its_scenario(importance: str) -> None:
     (series,) = series_of_run(a_run(scenarios=(scenario,)), [a_launch(cell=cell)])
 
     assert series.importance == importance
+
+
+def test_points_share_common_values() -> None:
+    once = b"".join(history_files.encode([a_series([1e6] * 100)]))
+    both = [a_series([1e6] * 100), a_series([1e6] * 100, cell="other")]
+    twice = b"".join(history_files.encode(both))
+
+    assert len(twice) < 1.5 * len(once)
 
 
 def test_columns_of_unequal_length_are_rejected() -> None:
@@ -170,7 +249,7 @@ def test_columns_of_unequal_length_are_rejected() -> None:
 def test_a_truncated_history_is_rejected() -> None:
     *lines, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
 
-    with pytest.raises(codec.UnreadableError, match="1 of 2"):
+    with pytest.raises(codec.UnreadableError, match="truncated: 1 of 2 series"):
         history_files.decode(lines)
 
 
@@ -185,6 +264,14 @@ def test_a_cached_segment_is_not_analysed_again() -> None:
     ).changes
 
     assert (len(found), again) == (1, ())
+
+
+def test_a_further_point_makes_another_segment() -> None:
+    first, second = SegmentCache(), SegmentCache()
+    analyse([a_series([1e6] * 9)], cache=first)
+    analyse([a_series([1e6] * 10)], cache=second)
+
+    assert not first.asked.keys() & second.asked.keys()
 
 
 def a_series_on(host: str, days: Iterable[int], **changes: Any) -> Series:
@@ -207,6 +294,21 @@ def test_a_series_is_retired_after_thirty_later_points_of_its_host() -> None:
 def test_a_machine_quiet_for_unusually_long_is_retired_if_others_continue() -> None:
     assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60))) == {"old"}
     assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(45))) == set()
+
+
+def test_a_machine_that_measures_irregularly_is_not_retired() -> None:
+    monthly = range(0, 120, 30)
+
+    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(140))) == set()
+    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(160))) == {
+        "monthly"
+    }
+
+
+def test_machines_of_other_projects_do_not_matter() -> None:
+    assert (
+        hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60), project="q")) == set()
+    )
 
 
 @pytest.mark.parametrize("moment", ["tonight", "2026-13-45"])

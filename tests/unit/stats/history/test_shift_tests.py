@@ -48,6 +48,10 @@ def test_a_step_that_no_environment_shows_alone_is_found_in_all() -> None:
     assert min(abs(step.before / 1.2**which - 1) for which in range(PROCESSORS)) < 0.01
 
 
+def test_alternating_environments_without_a_step_have_none() -> None:
+    assert all(find_change_points(by_turns(60, seed=seed)) == () for seed in range(10))
+
+
 def test_bimodal_values_with_a_changing_mix_of_environments_are_no_step() -> None:
     """By medians each processor's level lies in one of the two kinds: seed 23 alarms."""
     for seed in range(20, 26):
@@ -95,6 +99,20 @@ def test_a_recent_recovery_is_detected(late: int) -> None:
     assert (up.recovery.last_good, up.recovery.first_bad) == (89, 90)
 
 
+def test_all_environments_together_narrow_the_location_of_a_step() -> None:
+    nights = by_turns(80, lambda night: 1.1 if night >= 50 else 1.0)
+    alone = [
+        (step.last_good, step.first_bad)
+        for which in range(PROCESSORS)
+        for step in find_change_points(nights[which::PROCESSORS])
+    ]
+
+    (step,) = find_change_points(nights)
+
+    assert alone  # in its own nights, each of which is every fifth
+    assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
+
+
 def test_environments_that_occur_once_are_analysed_separately() -> None:
     kernels = [*by_turns(40, processors=1), *by_turns(25, processors=1, seed=2)]
     moved = [
@@ -103,6 +121,16 @@ def test_environments_that_occur_once_are_analysed_separately() -> None:
     ]
 
     assert find_change_points(moved) == ()
+
+
+def test_missing_values_are_skipped() -> None:
+    nights = by_turns(58, lambda night: 1.1 if night >= 48 else 1.0)
+    for missing in (20, 49, 55):
+        nights[missing] = Observation(figure=None, key=nights[missing].key)
+
+    (step,) = find_change_points(nights)
+
+    assert (step.last_good, step.first_bad) == (47, 48)
 
 
 def test_levels_at_the_ends_of_a_float_s_range_are_steps() -> None:
