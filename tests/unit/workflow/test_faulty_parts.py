@@ -10,7 +10,7 @@ import pytest
 
 from corebound.records import documents
 from corebound.records.history_files import keep
-from corebound.report import site
+from corebound.report import downloads, site
 from corebound.workflow import run_index, tunings
 from corebound.workflow.report import write_site
 from support.build import a_cell, a_launch, a_run, a_scenario, a_series, write_records
@@ -76,11 +76,15 @@ def scenario_pages(pages: set[str]) -> set[str]:
     return {page for page in pages if page.startswith("scenario/")}
 
 
-@pytest.mark.parametrize("name", ["findings", "scenario_page", "badge", "cells_csv"])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(site, "findings"), (site, "scenario_page"), (site, "badge"), (downloads, "cells_csv")],
+    ids=["findings", "scenario_page", "badge", "cells_csv"],
+)
 def test_a_scenario_that_raises_is_left_out_and_named(
-    name: str, records: Path, monkeypatch: pytest.MonkeyPatch
+    module: Any, name: str, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raise_for(monkeypatch, site, name, lambda result, *_: result.scenario.name == "bad")
+    raise_for(monkeypatch, module, name, lambda result, *_: result.scenario.name == "bad")
 
     pages, warnings = report(records)
 
