@@ -18,6 +18,10 @@ def short() -> Step:
     return lambda: sum(range(1000))
 
 
+def parametrised(*, factor: int) -> Step:
+    return lambda: factor
+
+
 def moves_itself(*, to: int, at: int = 3) -> Step:
     calls = iter(range(1_000_000))
 
@@ -92,6 +96,10 @@ def naps_unawaited() -> Callable[[], object]:
 
 def not_a_step() -> int:
     return 42
+
+
+def loses_its_environment() -> Step:
+    return lambda: None
 
 
 class Counted:
