@@ -140,7 +140,8 @@ _PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64":
 
 def frame(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> pd.DataFrame:
     """A data frame with these columns, then those of the axes; unknown values are missing."""
-    import pandas as pd  # noqa: PLC0415  # loading it takes half a second; four formats do without
+    # Loading it takes half a second; four formats do without.
+    import pandas as pd
 
     listed = list(rows)
     axes = dict.fromkeys(name for row in listed for name in row if name.startswith(_AXIS))
