@@ -28,6 +28,7 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
+from corebound.stats.ranks import RankComparison, compare_ranks
 from corebound.stats.sample_size import ObservedEffect, launches_needed
 from corebound.stats.shared_variance import share_variances
 
@@ -82,10 +83,16 @@ def time_slice_log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int,
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
-# Stopping as soon as the interval is narrow favours samples whose spread is small by
-# chance. Without this factor up to 8 % of A/A pairs gave a false alarm; with it, at most 5 %.
-# Found by simulation; docs/explanation/statistics/comparisons.md has the numbers.
-PRICE_OF_STOPPING = 1.1
+# Stopping as soon as the interval is narrow favours samples whose spread is small by chance, the
+# more so the fewer they are. Without these factors up to 8 % of A/A pairs gave a false alarm; with
+# them, at most 5 %. docs/explanation/statistics/comparisons.md has the numbers.
+_PRICE_OF_STOPPING, _PRICE_OF_STOPPING_EARLY, _EARLY = 1.2, 1.3, 6
+# From this many launches on, a comparison's own variance is known well enough that its interval may
+# be used if it is narrower than the one from shared variances.
+_OWN_VARIANCE_LAUNCHES = 6
+# What the p-values of Student's t and of the ranks are multiplied by, because either may decide.
+# The error is divided unequally, as the second look has to be clear.
+_PRICE_OF_T, _PRICE_OF_RANKS = 1.2, 6.0
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.
 _SHARED_CORE = math.log(2)
@@ -115,7 +122,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     Attributes:
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
         interval: The 95 % interval of that ratio; None if the launches are too few for one, for
-            example one of each, or if it is too wide to be useful (`is_usable_ratio`).
+            example one of each, or if it is too wide to be useful (`is_usable_ratio`). If
+            `by_ranks`, the 99 % interval of the ranks instead.
         verdict: The verdict from the interval; `inconclusive` without one.
         pairs: How many blocks had an `ok` launch of both and were paired. 0
             if the launches were compared unpaired, by request or because fewer
@@ -130,6 +138,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             other values are those of the one that decides.
         host_speeds: If the host had two speeds and its slow blocks vary more, those blocks. The
             other values weight them by that.
+        by_ranks: Whether the ranks of the launches decide, because their spread hides the
+            difference from Student's t. The ratio is then at least the interval's nearer end.
     """
 
     speedup_ratio: float
@@ -141,6 +151,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     launches_needed: int | None
     by_mode: ModeComparison | None = None
     host_speeds: HostSpeeds | None = None
+    by_ranks: bool = False
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):
@@ -319,24 +330,40 @@ def _comparison(
         modes = by_mode.modes
         estimate = replace(estimate, middle=modes.middle, error=modes.error, freedom=modes.freedom)
     interval = interval_of(estimate)
-    verdict = verdict_of(interval, margin)
+    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
+    verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
+    # Two runs differ by more than the ranks of their launches show.
+    ranks = _ranks(cell, baseline) if estimate.by_launches is None else None
+    by_ranks = ranks is not None and verdict == "inconclusive" and not ranks.interval.contains(1.0)
+    if ranks is not None and by_ranks:
+        interval, is_usable = ranks.interval, True
+        verdict = verdict_of(interval, margin)
+    p_value = _p_value(estimate)
+    if p_value is not None and ranks is not None:
+        p_value = min(1.0, _PRICE_OF_T * p_value, _PRICE_OF_RANKS * ranks.p_value)
     if interval is not None and _is_explained_by_disturbance(cell, baseline, interval, verdict):
         # More launches cannot tell.
-        verdict, estimate = "inconclusive", replace(estimate, error=None)
-    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
-    if not is_usable:
-        verdict = "inconclusive"
+        verdict, estimate, p_value = "inconclusive", replace(estimate, error=None), None
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,
         verdict=verdict,
         pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
-        p_value=_p_value(estimate),
+        p_value=p_value,
         launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
         by_mode=by_mode,
         host_speeds=estimate.host_speeds,
+        by_ranks=by_ranks,
     )
+
+
+def _ranks(cell: CellSummary, baseline: CellSummary) -> RankComparison | None:
+    """The comparison by ranks of all launches of both."""
+    logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
+    if logs is None or baseline_logs is None:
+        return None
+    return compare_ranks(_flat(logs), _flat(baseline_logs))
 
 
 # The two sides' shares of fast launches differ if they would so rarely by chance.
@@ -425,10 +452,14 @@ def _shared(
         np.array([freedom for _, _, _, freedom in sharing]),
         confidence=confidence,
     )
-    for (index, estimate, _, _), error, freedom in zip(
+    quantile = (1 + confidence) / 2
+    for (index, estimate, own_error, own_freedom), error, freedom in zip(
         sharing, shared.errors / roots, shared.freedoms, strict=True
     ):
-        result[index] = replace(estimate, error=float(error), freedom=float(freedom))
+        own_reach = own_error * student_quantile(own_freedom, quantile)
+        is_narrower = own_reach < error * student_quantile(float(freedom), quantile)
+        if not (is_narrower and estimate.launches >= _OWN_VARIANCE_LAUNCHES):
+            result[index] = replace(estimate, error=float(error), freedom=float(freedom))
     return result
 
 
@@ -454,7 +485,7 @@ def _estimate(
         {block: statistics.fmean(by_block[block]) for block, _ in blocks}
         for by_block in (logs, baseline_logs)
     )
-    price = PRICE_OF_STOPPING if adaptive else 1.0
+    price = _price_of_stopping(len(blocks)) if adaptive else 1.0
     modes = recognise_modes(dict(blocks), cell_logs, other_logs)
     if modes is not None:
         modes = replace(modes, error=modes.error * price)
@@ -499,8 +530,12 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
 def _widen_for_stopping(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
     """Widen the error to correct for stopping based on the spread."""
     if adaptive and estimate.error is not None:
-        return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
+        return replace(estimate, error=estimate.error * _price_of_stopping(estimate.launches))
     return estimate
+
+
+def _price_of_stopping(launches: int) -> float:
+    return _PRICE_OF_STOPPING_EARLY if launches < _EARLY else _PRICE_OF_STOPPING
 
 
 def _flat(logs: dict[int, list[float]]) -> list[float]:
