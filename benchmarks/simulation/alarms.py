@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from benchmarks.simulation import few
 from benchmarks.simulation.verdicts import MARGIN, TYPICAL_NS, Noise, simulated_cell, summary_of
 from corebound.scenario.models import Launches
+from corebound.stats import comparison, shared_variance
 from corebound.stats.comparison import compare_together
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.stopping import unfinished
@@ -63,6 +66,15 @@ NOISES = (
 def alarms(rng: np.random.Generator, trials: int) -> None:
     """Print false alarms with fixed numbers of launches, and while launches depend on results."""
     cells = CELLS - 1
+    # SciPy's function, which gives the same and takes a tenth of the time; and no forecast.
+    with (
+        patch.object(shared_variance, "student_probabilities", stdtr),
+        patch.object(comparison, "launches_needed", lambda _effect, **_room: None),
+    ):
+        _print_alarms(rng, trials, cells)
+
+
+def _print_alarms(rng: np.random.Generator, trials: int, cells: int) -> None:
     print(f"{cells} equal cells and their baseline, {trials} comparisons: verdicts faster or")
     print("slower, with so many launches of each, and with 3 to 12 until all are decided.\n")
     print(f"{'noise':<38}" + "".join(f"{n:>8}" for n in LAUNCHES) + f"{'3 to 12':>10}")
@@ -90,7 +102,7 @@ def verdict_share(summaries: list[CellSummary], *, adaptive: bool = False) -> fl
     comparisons = compare_together(
         [(cell, baseline) for cell in cells], margin=MARGIN, adaptive=adaptive
     )
-    verdicts = [comparison.verdict for comparison in comparisons if comparison is not None]
+    verdicts = [each.verdict for each in comparisons if each is not None]
     return sum(verdict in {"faster", "slower"} for verdict in verdicts) / len(cells)
 
 

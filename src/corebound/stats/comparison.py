@@ -28,6 +28,7 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
+from corebound.stats.ranks import CONFIDENCE as RANK_CONFIDENCE
 from corebound.stats.ranks import RankComparison, compare_ranks
 from corebound.stats.sample_size import ObservedEffect, launches_needed
 from corebound.stats.shared_variance import share_variances
@@ -314,10 +315,15 @@ def are_different(
     intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
     return tuple(
         baseline is not None
-        and interval is not None
-        and interval.is_beyond(margin)
-        and not _is_explained_by_disturbance(cell, baseline, interval, verdict_of(interval, margin))
-        for (cell, baseline), interval in zip(pairs, intervals, strict=True)
+        and any(
+            interval is not None
+            and interval.is_beyond(margin)
+            and not _is_explained_by_disturbance(
+                cell, baseline, interval, verdict_of(interval, margin)
+            )
+            for interval in (by_t, _rank_interval(cell, baseline, confidence))
+        )
+        for (cell, baseline), by_t in zip(pairs, intervals, strict=True)
     )
 
 
@@ -358,12 +364,19 @@ def _comparison(
     )
 
 
-def _ranks(cell: CellSummary, baseline: CellSummary) -> RankComparison | None:
+def _rank_interval(cell: CellSummary, baseline: CellSummary, confidence: float) -> Interval | None:
+    ranks = _ranks(cell, baseline, confidence=confidence)
+    return None if ranks is None else ranks.interval
+
+
+def _ranks(
+    cell: CellSummary, baseline: CellSummary, *, confidence: float = RANK_CONFIDENCE
+) -> RankComparison | None:
     """The comparison by ranks of all launches of both."""
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
-    return compare_ranks(_flat(logs), _flat(baseline_logs))
+    return compare_ranks(_flat(logs), _flat(baseline_logs), confidence=confidence)
 
 
 # The two sides' shares of fast launches differ if they would so rarely by chance.

@@ -23,8 +23,8 @@ CONFIDENCE = 0.95
 _MOST_FACTOR = 4.0
 # An interval of a ratio that excludes 1 gives the direction of a difference however wide it is, and
 # an interval of a spread is wide by nature: of six launches, its ends differ by a factor of 4.
-# Beyond this factor, the far end of these says nothing either.
-_MOST_FACTOR_OF_ANY = 100.0
+# Beyond these factors, the far end of these says nothing either.
+_MOST_FACTOR_OF_DIFFERENCE, _MOST_FACTOR_OF_SPREAD = 1_000.0, 100.0
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -86,12 +86,12 @@ def is_usable_ratio(low: float, high: float) -> bool:
     (False, False)
     """
     excludes_1 = low > 1 or high < 1
-    return _spans_at_most(_MOST_FACTOR_OF_ANY if excludes_1 else _MOST_FACTOR, low, high)
+    return _spans_at_most(_MOST_FACTOR_OF_DIFFERENCE if excludes_1 else _MOST_FACTOR, low, high)
 
 
 def is_usable_spread(low: float, high: float) -> bool:
     """Whether an interval of a spread, such as a coefficient of variation, is worth showing."""
-    return _spans_at_most(_MOST_FACTOR_OF_ANY, low, high)
+    return _spans_at_most(_MOST_FACTOR_OF_SPREAD, low, high)
 
 
 Ends = tuple[float, float]
