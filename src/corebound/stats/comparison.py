@@ -84,12 +84,16 @@ def time_slice_log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int,
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
-# Stopping as soon as the interval is narrow favours samples whose spread is small by chance, the
-# more so the fewer they are. Without these factors up to 8 % of A/A pairs gave a false alarm; with
-# them, at most 5 %. docs/explanation/statistics/comparisons.md has the numbers.
+# What errors are multiplied by. Which launches are trimmed, whether they have modes, and what they
+# share with other comparisons is chosen after seeing them. Stopping as soon as the interval is
+# narrow favours samples whose spread is small by chance, the more so the fewer they are. Without
+# these factors up to 8 % of A/A pairs gave a false alarm: see the page
+# docs/explanation/statistics/comparisons.md.
+_PRICE_OF_CHOOSING = 1.1
 _PRICE_OF_STOPPING, _PRICE_OF_STOPPING_EARLY, _EARLY = 1.2, 1.3, 6
 # From this many launches on, a comparison's own variance is known well enough that its interval may
-# be used if it is narrower than the one from shared variances.
+# be used if it is narrower than the one from shared variances. Only where stopping has its price:
+# of launches of a fixed number, 6 to 8 % of equal pairs would look different.
 _OWN_VARIANCE_LAUNCHES = 6
 # What the p-values of Student's t and of the ranks are multiplied by, because either may decide.
 # The error is divided unequally, as the second look has to be clear.
@@ -202,8 +206,7 @@ def compare(
             1 / (1 + margin) to 1 + margin.
         adaptive: Whether the number of launches depended on their spread, as in
             `sample_size.unfinished` if `Launches.max` exceeds `min`.
-            The interval is then a tenth wider, to correct for stopping when it
-            happens to be narrow.
+            The interval is then wider, to correct for stopping when it happens to be narrow.
         between: How much the cell's level varies from run to run, if the two come from
             different runs; blocks with the same number are then unrelated. The interval is
             widened by it, and by how unequally other programs delayed the two.
@@ -437,14 +440,14 @@ def _estimates(
             for index, (cell, _) in enumerate(pairs)
             if any(launch.alternated for launch in cell.launches) is alternates
         ]
-        shared = _shared([estimates[i] for i in members], confidence=confidence)
+        shared = _shared([estimates[i] for i in members], adaptive=adaptive, confidence=confidence)
         for index, estimate in zip(members, shared, strict=True):
             estimates[index] = estimate
     return estimates
 
 
 def _shared(
-    estimates: Sequence[LogRatioEstimate | None], *, confidence: float
+    estimates: Sequence[LogRatioEstimate | None], *, adaptive: bool, confidence: float
 ) -> list[LogRatioEstimate | None]:
     """The same estimates; the paired ones with the errors that sharing gives."""
     result = list(estimates)
@@ -471,7 +474,7 @@ def _shared(
     ):
         own_reach = own_error * student_quantile(own_freedom, quantile)
         is_narrower = own_reach < error * student_quantile(float(freedom), quantile)
-        if not (is_narrower and estimate.launches >= _OWN_VARIANCE_LAUNCHES):
+        if not (adaptive and is_narrower and estimate.launches >= _OWN_VARIANCE_LAUNCHES):
             result[index] = replace(estimate, error=float(error), freedom=float(freedom))
     return result
 
@@ -485,9 +488,10 @@ def _estimate(
         return None
     blocks = () if between else tuple(log_ratios(cell, baseline).items())
     if len(blocks) < 2:
-        unpaired = _widen_for_stopping(
-            _unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive
-        )
+        unpaired = _unpaired(_flat(logs), _flat(baseline_logs))
+        if adaptive and unpaired.error is not None:
+            price = _price(unpaired.launches, adaptive=True)
+            unpaired = replace(unpaired, error=unpaired.error * price)
         return (
             unpaired
             if between is None
@@ -498,7 +502,7 @@ def _estimate(
         {block: statistics.fmean(by_block[block]) for block, _ in blocks}
         for by_block in (logs, baseline_logs)
     )
-    price = _price_of_stopping(len(blocks)) if adaptive else 1.0
+    price = _price(len(blocks), adaptive=adaptive)
     modes = recognise_modes(dict(blocks), cell_logs, other_logs)
     if modes is not None:
         modes = replace(modes, error=modes.error * price)
@@ -525,29 +529,22 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
         adaptive: As in `compare`.
     """
     return [
-        _widen_for_stopping(
-            LogRatioEstimate(
-                blocks=(),
-                middle=middle.mean,
-                error=middle.error,
-                freedom=middle.freedom,
-                launches=rows.shape[1],
-                least_reach=_least_reach(rows.shape[1]),
-            ),
-            adaptive=adaptive,
+        LogRatioEstimate(
+            blocks=(),
+            middle=middle.mean,
+            error=middle.error * _price(rows.shape[1], adaptive=adaptive),
+            freedom=middle.freedom,
+            launches=rows.shape[1],
+            least_reach=_least_reach(rows.shape[1]),
         )
         for middle in middles(rows)
     ]
 
 
-def _widen_for_stopping(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
-    """Widen the error to correct for stopping based on the spread."""
-    if adaptive and estimate.error is not None:
-        return replace(estimate, error=estimate.error * _price_of_stopping(estimate.launches))
-    return estimate
-
-
-def _price_of_stopping(launches: int) -> float:
+def _price(launches: int, *, adaptive: bool) -> float:
+    """What the error of paired launches is multiplied by, because choices depend on them."""
+    if not adaptive:
+        return _PRICE_OF_CHOOSING
     return _PRICE_OF_STOPPING_EARLY if launches < _EARLY else _PRICE_OF_STOPPING
 
 
