@@ -21,6 +21,7 @@ from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     compare_cells,
+    may_lead,
 )
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
@@ -288,9 +289,15 @@ def is_oversubscribed(cell: CellResult) -> bool:
 def _advise(result: ScenarioResult, race: Race | None) -> Advice:
     between = [*_between_libraries(result)]
     findings = suite_findings([effect.comparison for effect in between])
-    libraries = [effect for effect, is_found in zip(between, findings, strict=True) if is_found]
     ranked = [_effect(result, *pair) for pair in _alternatives(result)]
-    effects = [effect for effect in ranked if effect.cell.cell.id in result.decided]
+    decided = [effect for effect in ranked if effect.cell.cell.id in result.decided]
+    effects, libraries = (
+        [effect for effect in some if may_lead(effect.cell, effect.other, effect.comparison)]
+        for some in (
+            decided,
+            [effect for effect, is_found in zip(between, findings, strict=True) if is_found],
+        )
+    )
     winner = result.winner
     faster = [
         *(effect for effect in effects if winner and effect.cell.cell.key == winner.cell.cell.key),
@@ -303,10 +310,11 @@ def _advise(result: ScenarioResult, race: Race | None) -> Advice:
     slower = [effect for effect in likely if not effect.is_faster and effect.is_actionable]
     use = _largest(faster)
     is_decided = any(effect.comparison.verdict in {"slower", "equivalent"} for effect in ranked)
+    is_promising = any(effect.is_faster for effect in decided if effect not in effects)
     kind: AdviceKind = "measure"
     if use is not None:
         kind = "use"
-    elif is_decided or (not ranked and _is_complete(result)):
+    elif (not is_promising and is_decided) or (not ranked and _is_complete(result)):
         kind = "keep"
     leader = result.leader
     return Advice(

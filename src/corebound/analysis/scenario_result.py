@@ -90,6 +90,23 @@ class CellResult(Struct, frozen=True, kw_only=True):
         return next((launch.placement for launch in self.launches if launch.placement), None)
 
 
+# A comparison of fewer launches of either side leads a page only if equal cells look as different
+# as that in one of a thousand comparisons.
+_LEAST_FOR_HEADLINE = 5
+_STRICT_P_VALUE = 0.001
+
+
+def may_lead(cell: CellResult, other: CellResult, comparison: Comparison) -> bool:
+    """Whether a difference between two cells may be a headline, if it is significant.
+
+    Of all that a run compares, a page shows the largest first. With few launches that is too often
+    one whose spread is small by chance.
+    """
+    fewest = min(len(cell.summary.launches), len(other.summary.launches))
+    p_value = comparison.p_value
+    return fewest >= _LEAST_FOR_HEADLINE or (p_value is not None and p_value <= _STRICT_P_VALUE)
+
+
 class BaselineComparison(Struct, frozen=True, kw_only=True):
     """A cell, its baseline, and the result of their comparison."""
 
@@ -161,7 +178,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         Clearly means significant after correcting for all comparisons of the scenario, one in
         twenty of which would look faster or slower by chance. A cell without an equivalent earlier
         cell is preferred, because only noise decides between equivalent cells. A cell with the same
-        placement and binding as the baseline never wins.
+        placement and binding as the baseline never wins, nor one with few launches, see `may_lead`.
         """
         significant = holm([comparison.comparison.p_value for comparison in self.ranked])
         faster = [
@@ -170,6 +187,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
             if is_significant
             and comparison.comparison.verdict == "faster"
             and not comparison.is_itself
+            and may_lead(comparison.cell, comparison.baseline, comparison.comparison)
         ]
         return next(
             (comparison for comparison in faster if comparison.cell.equivalent_cell is None),

@@ -49,7 +49,7 @@ from corebound.stats.intervals import (
     is_usable_spread,
     ratio_interval_pair,
 )
-from corebound.stats.server_summary import MeanWithInterval, StreamedCell, summarise_served
+from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise_served
 
 # Larger powers are no numbers.
 _MOST_LOG = 700.0
@@ -233,7 +233,7 @@ def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
     return {**document, "good_per_s": streamed.good_per_s, "good_share": streamed.good_share}
 
 
-def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:
+def _estimate(name: str, estimate: TypicalValue) -> dict[str, Any]:
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 

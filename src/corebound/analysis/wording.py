@@ -445,7 +445,7 @@ def change_text(
         words: What a ratio above 1 means, and what one below 1 means.
     """
     interval = comparison.interval if comparison is not None else None
-    if comparison is None or interval is None or not is_usable_ratio(interval.low, interval.high):
+    if comparison is None or interval is None:
         return NO_ESTIMATE
     text: str = comparison.verdict
     if text in {"faster", "slower"}:
@@ -463,7 +463,7 @@ def headline_speed(comparison: Comparison) -> str:
 
 
 def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
-    """The interval of a speed-up beside its `relative_speed`; one that is too wide is named.
+    """The interval of a speed-up beside its `relative_speed`; of one that is too wide, its end.
 
     An interval on both sides of 1 is in per cent, because its ends point in two directions.
 
@@ -471,9 +471,13 @@ def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
     ('1.38–1.46', '1.11–1.49', '−3.0 to +5.4 %')
     >>> speed_bounds(0.996, 1.78), speed_bounds(0.99999, 1.78)
     ('−0.4 to +78 %', '0 to +78 %')
+    >>> speed_bounds(1.37, 9e4), speed_bounds(0.01, 9.0)
+    ('≥1.37', 'not enough launches yet')
     """
     if not is_usable_ratio(low, high):
-        return NO_ESTIMATE
+        # The nearer end is a bound even where the other one says nothing.
+        nearest = max(low, 1 / high if high > 0 else 0.0)
+        return f"≥{_bound(nearest, digits)}" if nearest > 1 else NO_ESTIMATE
     if low >= 1:
         return f"{_bound(low, digits)}–{_bound(high, digits)}"
     if high <= 1:

@@ -49,7 +49,7 @@ def test_json_has_no_interval_where_pages_show_none() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "is_shown"),
-    [(0.5, 2.0, True), (0.4, 2.0, False), (0.1, 0.9, True), (1.1, 9.0, True), (0.001, 0.9, False)],
+    [(0.5, 2.0, True), (0.4, 2.0, False), (0.1, 0.9, True), (1.1, 9.0, True), (5e-4, 0.9, False)],
 )
 def test_an_interval_of_a_ratio_is_shown_if_it_decides_or_is_narrow(
     low: float, high: float, is_shown: bool
