@@ -24,6 +24,7 @@ from corebound.analysis.scenario_result import (
     findings,
 )
 from corebound.analysis.serialize import cell_document, findings_document
+from corebound.analysis.time_spent import time_spent
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck
@@ -136,6 +137,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
             "snapshot": snapshot.name if snapshot is not None else None,
             "launches": self.launches_by_status("measure"),
             "profiles": self.launches_by_status("profile"),
+            "time": {
+                scenario: {f"{part}_ns": spent_ns for part, spent_ns in spent.items()}
+                for scenario, spent in time_spent(self.launches, results).items()
+            },
             "cells": [
                 cell_document(
                     cell,
