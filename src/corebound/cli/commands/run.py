@@ -15,6 +15,7 @@ from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note, launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import NO_BASELINE, capital, compared_bounds, relative_speed
@@ -91,7 +92,9 @@ def print_run(result: RunResult, console: Console) -> None:
         print_table(_table(scenario_result), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
         floor = noise_floor_note(calibration, launches=_fewest_launches(scenario_result))
-        for note in filter(None, (*mode_notes(scenario_result), floor)):
+        seen = unconfirmed(scenario_result)
+        notes = (seen.text if seen else "", *mode_notes(scenario_result), floor)
+        for note in filter(None, notes):
             # Not wrapped, so that a command can be copied.
             console.print(Text(note), soft_wrap=True)
     if any(
