@@ -51,6 +51,12 @@ class ComparedSeries(ComparedRow, frozen=True, kw_only=True):
         """Whether the value went down; only meaningful if the verdict is faster or slower."""
         return (self.verdict == "faster") != self.more_is_better
 
+    @property
+    def bounds(self) -> str:
+        """As of other rows; in a history, points take the place of launches."""
+        missing = self.comparison is not None and self.comparison.interval is None
+        return "too few points" if missing else super().bounds
+
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two commits of an imported project.

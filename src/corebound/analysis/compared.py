@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.analysis.wording import (
-    NO_ESTIMATE,
+    NOT_COMPARED,
     compared_bounds,
     count,
-    launches_to_decide,
+    open_note,
     relative_speed,
     verdict_word,
 )
@@ -127,11 +127,18 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         return relative_speed(self.comparison.speedup_ratio, words=words)
 
     @property
+    def bounds(self) -> str:
+        """The interval of the ratio in words, or why there is none; empty without a comparison."""
+        return compared_bounds(self.comparison)
+
+    @property
     def change(self) -> str:
         """The ratio with its interval in words: `1.30× slower (95 % CI 1.21–1.39)`."""
         if self.comparison is None:
-            return NO_ESTIMATE
-        return f"{self.ratio_text} (95 % CI {compared_bounds(self.comparison)})"
+            return NOT_COMPARED.word
+        if self.comparison.interval is None:
+            return f"looks {self.ratio_text} ({self.bounds})"
+        return f"{self.ratio_text} (95 % CI {self.bounds})"
 
     @property
     def summary(self) -> str:
@@ -139,8 +146,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         if self.verdict is None:
             return "no result"
         word = verdict_word(self.verdict).word
-        needed = launches_to_decide(self.launches_needed) if self.verdict == "inconclusive" else ""
-        words = () if self.is_finding else (word, needed)
+        words = () if self.is_finding else (word, open_note(self.comparison))
         return ", ".join(filter(None, (self.change, *words, self.note)))
 
     @property

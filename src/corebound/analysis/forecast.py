@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -111,13 +111,13 @@ def experience(result: ScenarioResult) -> Experience | None:
     """What a result shows about time and spread; None without an `ok` launch."""
     launches = [launch for launch in result.launches if launch.kind == "measure"]
     ok = sum(launch.status == "ok" for launch in launches)
-    if not ok:
+    if (launch_s := time_of_launch(launches)) is None:
         return None
     comparisons = [cell.comparison for cell in result.cells if cell.comparison is not None]
     numbers = [len(worker.wall_ns) for launch in launches for worker in launch.workers]
     return Experience(
         since=result.run.started_at,
-        launch_s=_total_s(launches) / ok,
+        launch_s=launch_s,
         iterating_s=sum(
             max((sum(worker.wall_ns) for worker in launch.workers), default=0)
             for launch in launches
@@ -131,6 +131,12 @@ def experience(result: ScenarioResult) -> Experience | None:
             if comparison.pairs >= _LEAST_PAIRS
         ),
     )
+
+
+def time_of_launch(launches: Collection[Launch]) -> float | None:
+    """The time that an `ok` launch takes with its share of the others, in seconds."""
+    ok = sum(launch.status == "ok" for launch in launches)
+    return _total_s(launches) / ok if ok else None
 
 
 def _total_s(launches: Iterable[Launch]) -> float:

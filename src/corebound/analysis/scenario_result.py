@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, spent_budget
+from corebound.analysis.wording import OpenReason, open_reason
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.planning.models import Placement
@@ -216,6 +217,16 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         """The cells that others are compared with, in the order of the file."""
         named = {cell.baseline.key: cell.baseline for cell in self.cells if cell.baseline}
         return tuple(named[key] for key in named)
+
+    def open_reason(self, cell: CellResult) -> OpenReason | None:
+        """Why the comparison of a cell is inconclusive; None if it is not, or without one."""
+        cut = self.incomplete
+        out_of_budget = (
+            cut is not None and bool(cut.budget) and cell.summary.count("ok") < cut.least
+        )
+        if cell.comparison is None:
+            return None
+        return open_reason(cell.comparison, out_of_budget=out_of_budget)
 
     def find(self, cell: Cell | None) -> CellResult | None:
         """The result of a cell, or of the one measured for it; None if neither was launched."""

@@ -31,9 +31,11 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
+from corebound.analysis.recommendation import Unconfirmed
 from corebound.analysis.run_comparison import RUNS_CAVEAT, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
+from corebound.analysis.wording import open_reason
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
@@ -100,6 +102,7 @@ def comparison_document(comparison: Comparison | None) -> dict[str, Any]:
         "verdict": comparison.verdict if comparison else None,
         "p_value": comparison.p_value if comparison else None,
         "pairs": comparison.pairs if comparison else 0,
+        "inconclusive_because": open_reason(comparison) if comparison else None,
         "launches_needed": comparison.launches_needed if comparison else None,
         "modes": _modes_document(comparison.by_mode) if comparison else None,
         "slow_blocks": comparison.host_speeds.slow_blocks
@@ -138,6 +141,20 @@ def cell_document(
         "is_significant": is_finding,
         "noise": noise,
         "serving": serving_document(cell, host),
+    }
+
+
+def unconfirmed_document(seen: Unconfirmed) -> dict[str, Any]:
+    """The largest difference of a scenario where nothing is decided, and what decides it."""
+    effect = seen.effect
+    return {
+        **cell_identity(effect.cell.cell.scenario, effect.cell.cell.key),
+        "baseline": effect.other.cell.id,
+        "speedup_ratio": effect.comparison.speedup_ratio,
+        "because": seen.reason,
+        "says": f"{seen.says} {seen.basis}.",
+        "confirm": seen.command.line,
+        "confirm_s": seen.duration_s,
     }
 
 

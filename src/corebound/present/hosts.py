@@ -14,7 +14,7 @@ from corebound.analysis.host_comparison import (
     ScenarioAcross,
 )
 from corebound.analysis.wording import (
-    NO_ESTIMATE,
+    TOO_WIDE,
     and_more,
     count,
     relative_speed,
@@ -140,7 +140,7 @@ def _has_outliers(row: ConfigurationRow) -> bool:
 
 
 def _of(result: ClassResult) -> str:
-    return relative_speed(result.value) if result.value is not None else NO_ESTIMATE
+    return relative_speed(result.value) if result.value is not None else TOO_WIDE
 
 
 def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
@@ -156,7 +156,7 @@ def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str,
         return hosts, time_text(result.value), "", spread
     sign = verdict_word(result.verdict or "inconclusive").sign
     interval = result.interval
-    bounds = speed_bounds(interval.low, interval.high) if interval is not None else NO_ESTIMATE
+    bounds = speed_bounds(interval.low, interval.high) if interval is not None else TOO_WIDE
     return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
 
 
@@ -190,7 +190,7 @@ def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
     if row.kind == "time" or cell.speedup is None:
         return time_text(cell.time_ns), "", mark
-    bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else NO_ESTIMATE
+    bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else cell.reason
     sign = verdict_word(cell.verdict or "inconclusive").sign
     return f"{sign} {relative_speed(cell.speedup)}", bounds, mark
 

@@ -126,7 +126,7 @@ def render_pages(
     yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, is_fresh)
-    yield from _runs(inputs, renderer, is_fresh, raw=raw)
+    yield from _runs(inputs, results, renderer, is_fresh, raw=raw)
     yield from _hosts(inputs, renderer)
     yield from _comparisons(
         inputs, context, renderer, is_fresh, compared=compared, commits=commits, groups=groups
@@ -274,7 +274,12 @@ def _benchmark_key(
 
 
 def _runs(
-    inputs: SiteInputs, renderer: Renderer, is_fresh: IsFresh, *, raw: bool
+    inputs: SiteInputs,
+    results: Sequence[ScenarioResult],
+    renderer: Renderer,
+    is_fresh: IsFresh,
+    *,
+    raw: bool,
 ) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
@@ -282,7 +287,8 @@ def _runs(
         if stamp is None or not is_fresh(urls.run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
-            page = run_page(run, launches, raw=raw, faults=faults)
+            own = [result for result in results if result.run.id == run.id]
+            page = run_page(run, launches, results=own, raw=raw, faults=faults)
             yield urls.run_file(run), renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 

@@ -113,6 +113,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
         cpu_median_ns: Median CPU time of an iteration; None if unknown, or if an
             iteration is too short for the CPU clock.
         used: Number of iterations used, over all workers.
+        used_ns: The time that they took, of the worker that took longest.
         independent: Effective number of independent iterations, given their autocorrelation.
         error: Standard error of the logarithm of `median_ns`: how much it would vary if the
             launch had iterated again.
@@ -132,6 +133,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     cpu_median_ns: float | None
     used: int
     steady: SteadyState
+    used_ns: int = 0
     settled: bool = True
     independent: float = 0.0
     error: float = 0.0
@@ -248,6 +250,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         p99_ns=p99_ns(wall_ns),
         cpu_median_ns=float(np.median(cpu_ns)) if is_told else None,
         used=len(wall_ns),
+        used_ns=max(sum(part.wall_ns) for part in used),
         steady=worst(part.steady for part in used),
         settled=all(part.settled for part in used),
         independent=independent,

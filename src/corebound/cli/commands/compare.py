@@ -35,7 +35,7 @@ from corebound.analysis.serialize import (
     run_comparison_document,
 )
 from corebound.analysis.series_names import short_series_names
-from corebound.analysis.wording import compared_bounds, count, value_text
+from corebound.analysis.wording import count, value_text
 from corebound.cli.commands.compare_commits import formatted as formatted_commits
 from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console, print_table
@@ -304,16 +304,9 @@ def _values(row: Row) -> tuple[str, ...]:
         row.before,
         row.after,
         row.compared.ratio_text or "–",
-        _bounds(row.compared) or "–",
+        row.compared.bounds or "–",
         row.verdict,
     )
-
-
-def _bounds(compared: ComparedRow) -> str:
-    """The interval of a comparison; in a history, points take the place of launches."""
-    if compared.comparison and isinstance(compared, ComparedSeries) and not _has_interval(compared):
-        return "too few points"
-    return compared_bounds(compared.comparison)
 
 
 def _verdict(compared: ComparedRow) -> str:

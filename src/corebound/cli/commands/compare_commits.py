@@ -14,6 +14,7 @@ from rich.text import Text
 from corebound import text
 from corebound.analysis.commit_comparison import CellAtCommits
 from corebound.analysis.launch_modes import mode_text
+from corebound.analysis.wording import compared_bounds
 from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console, fits, print_table
 from corebound.cli.output.json import result_json
@@ -155,8 +156,12 @@ def _slowdown(comparison: Comparison | None, *, confidence: str = "95 % CI ") ->
     """Time at head divided by time at base, with its interval: the effect of the commit."""
     if comparison is None:
         return "–"
-    bounds = slowdown_bounds(comparison)
-    return slowdown_text(1 / comparison.speedup_ratio, bounds, confidence=confidence)
+    return slowdown_text(
+        1 / comparison.speedup_ratio,
+        slowdown_bounds(comparison),
+        confidence=confidence,
+        missing=compared_bounds(comparison),
+    )
 
 
 def _side_name(side: Side) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
+from corebound.analysis.wording import compared_bounds
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -74,4 +75,5 @@ def _answer(result: ReproduceResult) -> str:
 
 def _size(result: ReproduceResult) -> str:
     comparison = result.comparison
-    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
+    bounds, missing = slowdown_bounds(comparison), compared_bounds(comparison)
+    return slowdown_text(1 / comparison.speedup_ratio, bounds, missing=missing)

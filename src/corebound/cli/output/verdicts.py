@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corebound import units
-from corebound.analysis.wording import NO_ESTIMATE, relative_speed, speed_bounds
+from corebound.analysis.wording import TOO_WIDE, relative_speed, speed_bounds
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import is_usable_ratio
 
@@ -33,7 +33,11 @@ def duration_text(value_ns: float | None) -> str:
 
 
 def slowdown_text(
-    ratio: float, bounds: tuple[float, float] | None, *, confidence: str = "95 % CI "
+    ratio: float,
+    bounds: tuple[float, float] | None,
+    *,
+    confidence: str = "95 % CI ",
+    missing: str = TOO_WIDE,
 ) -> str:
     """A ratio of times in words, with its interval: `1.084× slower (95 % CI 1.046–1.123)`.
 
@@ -41,10 +45,11 @@ def slowdown_text(
         ratio: The time of the second side divided by that of the first.
         bounds: The 95 % interval of that ratio; None if there is none.
         confidence: Names the interval; empty in a table whose heading does.
+        missing: Why there is no usable interval.
     """
     size = relative_speed(1 / ratio, digits=_DIGITS)
     if bounds is None or not is_usable_ratio(*bounds):
-        return f"{size} ({NO_ESTIMATE})"
+        return f"{size} ({missing})"
     low, high = bounds
     return f"{size} ({confidence}{speed_bounds(1 / high, 1 / low, digits=_DIGITS)})"
 

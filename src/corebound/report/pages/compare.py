@@ -21,8 +21,8 @@ from corebound.analysis.run_comparison import (
     run_variation_note,
 )
 from corebound.analysis.wording import (
-    NO_ESTIMATE,
     NOT_COMPARED,
+    TOO_WIDE,
     Label,
     Text,
     TextSpan,
@@ -32,7 +32,7 @@ from corebound.analysis.wording import (
     day,
     full_name,
     label,
-    launches_to_decide,
+    open_note,
     rich,
     time_text,
     verdict_word,
@@ -246,7 +246,7 @@ def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
         comparison=comparison,
         change=cell.ratio_text,
         verdict=verdict,
-        note=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
+        note=doubt or open_note(comparison),
         command=compare_again_command(
             run_comparison.before, run_comparison.after, cell.configuration
         ),
@@ -277,7 +277,7 @@ def _shared_unit(intervals: Sequence[Interval | None]) -> str:
 
 def _on_one_line(figure: ValueWithBounds) -> ValueWithBounds:
     """The value with its interval on one line, because half an interval would be misread."""
-    if figure.ends == NO_ESTIMATE:
+    if figure.ends == TOO_WIDE:
         return figure
     return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
 
