@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.analysis.wording import (
     NOT_COMPARED,
+    VerdictWord,
     compared_bounds,
     count,
     open_note,
@@ -42,6 +43,9 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
         note: What to know about its launches, such as that other programs disturbed some.
     """
+
+    # Decimals of a ratio below 10.
+    digits: ClassVar[int] = 2
 
     scenario: str
     cell: str
@@ -114,22 +118,36 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         return self.verdict in {"faster", "slower"}
 
     @property
-    def ratio_text(self) -> str:
-        """The ratio in words: `1.30× slower`; empty if one of the two values is missing.
+    def words(self) -> tuple[str, str]:
+        """What a ratio above 1 means, and what one below 1 means.
 
         Only times have a speed; other values are less or more.
         """
+        if self.unit == "ns":
+            return "faster", "slower"
+        return ("more", "less") if self.more_is_better else ("less", "more")
+
+    @property
+    def verdict_word(self) -> VerdictWord:
+        """The verdict with its sign, in these words."""
+        if self.verdict is None:
+            return NOT_COMPARED
+        known = verdict_word(self.verdict)
+        return (
+            replace(known, word=self.words[self.verdict == "slower"]) if self.is_finding else known
+        )
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio in words: `1.30× slower`; empty if one of the two values is missing."""
         if self.comparison is None:
             return ""
-        words = ("faster", "slower")
-        if self.unit != "ns":
-            words = ("more", "less") if self.more_is_better else ("less", "more")
-        return relative_speed(self.comparison.speedup_ratio, words=words)
+        return relative_speed(self.comparison.speedup_ratio, digits=self.digits, words=self.words)
 
     @property
     def bounds(self) -> str:
         """The interval of the ratio in words, or why there is none; empty without a comparison."""
-        return compared_bounds(self.comparison)
+        return compared_bounds(self.comparison, digits=self.digits)
 
     @property
     def change(self) -> str:

@@ -20,6 +20,8 @@ from corebound.analysis.commit_comparison import (
     CellAtCommits,
     CommitComparison,
     ComparedSeries,
+    InterleavedComparison,
+    Side,
 )
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
@@ -311,8 +313,20 @@ def _commit(commit: Commit) -> dict[str, Any]:
     }
 
 
-def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
-    """The cells of two runs."""
+def compare_document(
+    comparison: RunComparison | CommitComparison | InterleavedComparison,
+) -> dict[str, Any]:
+    """A comparison as `corebound compare --json` prints it."""
+    match comparison:
+        case RunComparison():
+            return _runs(comparison)
+        case CommitComparison():
+            return _commits(comparison)
+        case InterleavedComparison():
+            return _interleaved(comparison)
+
+
+def _runs(comparison: RunComparison) -> dict[str, Any]:
     return {
         "before": _run(comparison.before),
         "after": _run(comparison.after),
@@ -323,8 +337,7 @@ def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
     }
 
 
-def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
-    """The series of two commits of an imported project."""
+def _commits(comparison: CommitComparison) -> dict[str, Any]:
     return {
         "project": comparison.project,
         "before": _commit(comparison.before),
@@ -387,8 +400,25 @@ def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     }
 
 
-def cell_at_commits_document(cell: CellAtCommits) -> dict[str, Any]:
-    """A cell at two commits that were measured interleaved."""
+def _interleaved(comparison: InterleavedComparison) -> dict[str, Any]:
+    return {
+        "project": comparison.sides.subject,
+        "base": _side(comparison.sides.base),
+        "head": _side(comparison.sides.head),
+        "ending": comparison.ending,
+        "records": str(comparison.records),
+        "regressions": sum(cell.is_regression for cell in comparison.cells),
+        "noise": comparison.noise,
+        "cells": [_cell_at_commits(cell) for cell in comparison.cells],
+    }
+
+
+def _side(side: Side) -> object:
+    """A commit in the form that records use, or the description of another kind of side."""
+    return to_builtins(side.commit) or {"name": side.name, "title": side.title}
+
+
+def _cell_at_commits(cell: CellAtCommits) -> dict[str, Any]:
     return {
         **cell_identity(cell.scenario, cell.cell),
         "base_ns": cell.before,

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from msgspec import Struct
 
 from corebound.machine.doctor.result import State
-from corebound.records.history import Moment, Series
+from corebound.records.history import HistoryPoint, Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison, Verdict
@@ -51,6 +51,11 @@ class VerdictWord(Struct, frozen=True, kw_only=True):
     tone: Tone
     sign: str
     word: str
+
+    @property
+    def text(self) -> str:
+        """The sign and the word."""
+        return f"{self.sign} {self.word}".strip()
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -358,12 +363,12 @@ def bounds(low: float, high: float) -> str:
     return f"{_bound(low)}–{_bound(high)}" if is_usable_ratio(low, high) else TOO_WIDE
 
 
-def compared_bounds(comparison: Comparison | None) -> str:
+def compared_bounds(comparison: Comparison | None, *, digits: int = 2) -> str:
     """The interval of a comparison, in the words of `relative_speed`, or why it has none."""
     if comparison is None:
         return ""
     if comparison.interval is not None:
-        return speed_bounds(comparison.interval.low, comparison.interval.high)
+        return speed_bounds(comparison.interval.low, comparison.interval.high, digits=digits)
     if open_reason(comparison) == "one launch":
         return ONE_LAUNCH
     pairs = f"{count(comparison.pairs, 'launch', 'launches')} differ"
@@ -481,6 +486,17 @@ def change_text(
     if text in {"faster", "slower"}:
         text = relative_speed(comparison.speedup_ratio, words=words)
     return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
+
+
+def precise_speed(speedup_ratio: float, ends: tuple[float, float] | None) -> str:
+    """A ratio with a third decimal, for commits, and its interval (low, high), if there is one.
+
+    >>> precise_speed(0.9225, (0.89, 0.956)), precise_speed(0.9225, None)
+    ('1.084× slower (95 % CI 1.046–1.124)', '1.084× slower (values differ too much)')
+    """
+    bounds_text = TOO_WIDE if ends is None else speed_bounds(*ends, digits=3)
+    name = "" if bounds_text == TOO_WIDE else "95 % CI "
+    return f"{relative_speed(speedup_ratio, digits=3)} ({name}{bounds_text})"
 
 
 def headline_speed(comparison: Comparison) -> str:
@@ -643,18 +659,20 @@ def value_text(series: Series, figure: float) -> str:
 def latest_value(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
     last = next((point for point in reversed(series.points) if point.value is not None), None)
-    if last is None or last.value is None:
-        return ValueWithBounds(value="–")
-    value = value_text(series, last.value)
-    if last.bounds is None:
-        return ValueWithBounds(value=value)
-    length, unit = display_unit(series, [last.value])
-    ends = within(
-        *last.bounds,
-        lambda end: f"{significant(end / length)} {unit}".strip(),
-        beside=last.value,
-    )
-    return ValueWithBounds(value=value, ends=ends)
+    return ValueWithBounds(value="–") if last is None else point_value(series, last)
+
+
+def point_value(series: Series, point: HistoryPoint) -> ValueWithBounds:
+    """The value of a point of a series, with its interval; why there is none instead."""
+    if point.value is None:
+        return ValueWithBounds(value=point.missing or "–")
+    length, unit = display_unit(series, [point.value])
+
+    def text(value: float) -> str:
+        return f"{significant(value / length)} {unit}".strip()
+
+    ends = within(*point.bounds, text, beside=point.value) if point.bounds else ""
+    return ValueWithBounds(value=text(point.value), ends=ends)
 
 
 def missing_since(series: Series) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.commit_comparison import CommitComparison, compare_imported_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
@@ -33,7 +33,6 @@ from corebound.report.navigation import Section, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
-from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.comparisons import ChoiceGroup, choice_groups, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
@@ -91,7 +90,7 @@ def render_pages(
         progress=partial(inputs.progress, "searching for changes in series"),
     )
     commits = [
-        compare_commits(pair.project, pair.before, pair.after, history)
+        compare_imported_commits(pair.project, pair.before, pair.after, history)
         for pair in inputs.compared
         if pair.project is not None
     ]
@@ -337,7 +336,7 @@ def _comparisons(
         yield urls.commits_data(*names), downloads.commits_csv(commit_pair)
         yield (
             urls.commits_file(*names),
-            renderer.page("compare", commits_page(commit_pair, context)),
+            renderer.page("compare", compare_page(commit_pair, context)),
         )
     if not groups:
         return

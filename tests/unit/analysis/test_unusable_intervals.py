@@ -7,7 +7,6 @@ from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 
 from corebound.analysis.serialize import comparison_document
 from corebound.analysis.wording import bounds, compared_bounds, within
-from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.stats.comparison import compare
 from corebound.stats.intervals import Interval, interval_pair, ratio_interval_pair
 from corebound.units import duration
@@ -34,12 +33,6 @@ def test_a_comparison_without_a_usable_interval_is_not_decided() -> None:
     assert comparison is not None
     assert comparison.interval is None
     assert comparison.verdict == "inconclusive"
-
-
-def test_a_slowdown_without_an_interval_says_that_values_differ() -> None:
-    ends = slowdown_bounds(a_comparison(0.9))
-
-    assert slowdown_text(1.11, ends) == "1.110× slower (values differ too much)"
 
 
 def test_json_has_no_interval_where_pages_show_none() -> None:

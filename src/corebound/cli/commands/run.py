@@ -18,7 +18,14 @@ from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import between_launches, time_spent
-from corebound.analysis.wording import NO_BASELINE, capital, compared_bounds, relative_speed
+from corebound.analysis.wording import (
+    NO_BASELINE,
+    capital,
+    compared_bounds,
+    open_note,
+    relative_speed,
+    verdict_word,
+)
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
@@ -29,9 +36,9 @@ from corebound.cli.output.plan_notes import (
 )
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
-from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
 from corebound.errors import InputError
 from corebound.present.time_spent import time_sentence
+from corebound.stats.comparison import Comparison
 from corebound.workflow.execute import Reporter, RunResult
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today
@@ -146,10 +153,15 @@ def _table(result: ScenarioResult) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
     table.add_column("95 % CI", justify="right", min_width=len("−15 to +15 %"))
-    table.add_column("verdict", min_width=VERDICT_WIDTH)
+    table.add_column("verdict", min_width=len("? inconclusive"))
     for cell in result.cells:
         table.add_row(*_row(cell, result.decided))
     return table
+
+
+def _verdict(comparison: Comparison) -> str:
+    needed = open_note(comparison)
+    return ", ".join(filter(None, (verdict_word(comparison.verdict).text, needed)))
 
 
 def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
@@ -161,7 +173,7 @@ def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
     if comparison is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, disturbed)))
-    verdict = "; ".join(filter(None, (verdict_text(comparison), disturbed)))
+    verdict = "; ".join(filter(None, (_verdict(comparison), disturbed)))
     if _differs_by_itself(cell) and cell.cell.id not in decided:
         verdict = f"({verdict})"
     return (

@@ -14,12 +14,11 @@ from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import full_name, plain
-from corebound.cli.commands import compare
+from corebound.present.compare import compare_table
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.report.charts.axis import Axis, ratio_axis
 from corebound.report.inputs import PageContext
-from corebound.report.pages.compare import compare_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.scenario.configurations import Configurations, configurations
 from corebound.report.scenario.launches import typical_launches
@@ -30,6 +29,7 @@ from corebound.scenario.models import Scenario
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from support.report_sample import NOW, a_sample, pages_of, sample_history
+from support.tables import column
 
 
 def noisy(*ratios: float) -> ScenarioResult:
@@ -249,16 +249,14 @@ def a_commit(sha: str, *, dirty: bool = False) -> Commit:
         (a_commit("a"), a_commit("b"), ""),
     ],
 )
-def test_a_difference_of_no_known_commit_says_so_on_the_page_and_in_the_terminal(
+def test_a_difference_of_no_known_commit_says_so_and_is_not_coloured(
     before: Commit | None, after: Commit | None, said: str
 ) -> None:
-    found = compared(before, after)
+    table = compare_table(compared(before, after), shows=lambda row: row.is_finding)
 
-    (row,) = compare_page(found, PageContext(now=NOW)).findings.rows
-    (told,) = (one for one in compare.text_of_runs(found).rows if one.compared.is_finding)
-    assert row.note == said
-    assert row.verdict.tone == ("plain" if said else "good")
-    assert told.verdict == (f"▲ faster, {said.split(':', maxsplit=1)[0]}" if said else "▲ faster")
+    (judged,) = column(table, "verdict")
+    assert judged.notes == ((said,) if said else ())
+    assert judged.word.tone == ("plain" if said else "good")
 
 
 def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_missing() -> None:
