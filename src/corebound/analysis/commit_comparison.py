@@ -58,12 +58,6 @@ class ComparedSeries(ComparedRow, frozen=True, kw_only=True):
         missing = self.comparison is not None and self.comparison.interval is None
         return "too few points" if missing else super().bounds
 
-    @property
-    def bounds(self) -> str:
-        """As of other rows; in a history, points take the place of launches."""
-        missing = self.comparison is not None and self.comparison.interval is None
-        return "too few points" if missing else super().bounds
-
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two commits of an imported project.
