@@ -180,6 +180,20 @@ def test_a_launch_that_fails_to_import_beside_others_is_made_again_by_itself(
     assert [outcome.wait is None for outcome in outcomes].count(True) == 1
 
 
+def test_launches_that_import_when_memory_becomes_short_are_made_again_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    available = iter((1 << 40, 1 << 40))
+    monkeypatch.setattr(
+        "corebound.runner.launcher.available_memory_bytes", lambda _files: next(available, 0)
+    )
+
+    outcomes = together(tmp_path)
+
+    assert [outcome.status for outcome in outcomes] == ["ok"] * 4
+    assert [outcome.wait for outcome in outcomes] == [None] * 4
+
+
 def test_when_a_supervisor_is_killed_its_launch_is_made_again_by_itself(tmp_path: Path) -> None:
     def kill_one(supervisors: list[int]) -> None:
         deadline_s = time.monotonic() + 60

@@ -97,8 +97,9 @@ _LIBRARY = "library"
 _MEMORY_RESERVE = 2.0
 # Launches that start at once leave this share of the available memory while they import.
 _MEMORY_SHARE = 0.5
-# How often progress is shown while launches take turns.
-_TICK_S = 0.1
+# How often progress is shown while launches take turns, and memory is read while all import.
+_TICK_S = 0.5
+_IMPORT_TICK_S = 0.1
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
@@ -185,8 +186,10 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 for number, (job, role) in enumerate(zip(jobs, start.participants, strict=True))
             ]
             try:
-                while wait(futures, timeout=_TICK_S).not_done:
+                tick_s = _IMPORT_TICK_S
+                while wait(futures, timeout=tick_s).not_done:
                     self.tick()
+                    tick_s = _IMPORT_TICK_S if start.is_importing else _TICK_S
                     if start.is_importing and available_memory_bytes(LIVE) < least_bytes:
                         start.give_up_imports()
             except BaseException:
