@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,6 @@ from msgspec.structs import replace
 
 from corebound.launch.perf import CounterSupport
 from corebound.runner import Job
-from corebound.runner import launcher as module
 from corebound.runner.launcher import Launcher, traffic_in_block
 from support.build import a_traffic
 from support.runs import a_task
@@ -47,6 +47,8 @@ def test_other_traffic_is_the_same_in_each_block() -> None:
 def test_as_many_start_at_once_as_the_largest_so_far_fits_into_the_memory(
     monkeypatch: pytest.MonkeyPatch, largest_bytes: int, parts: list[list[str]]
 ) -> None:
+    # The package has a function of the module's name.
+    module = sys.modules["corebound.runner.launcher"]
     monkeypatch.setattr(module, "available_memory_bytes", lambda _files: 100)
     job = Job(name="a", kind="measure", block=0, position=0, planned=a_task().planned[0])
     jobs = [
