@@ -138,18 +138,16 @@ class Runner:
             retries: list[Job] = []
             has_launched = False
             for group in progress.interleave(jobs):
-                timely = [job for job in group if not progress.has_no_time((job,))]
-                retries += [job for job in group if job not in timely]
-                if not timely:
-                    continue
-                fitting = self._fitting(timely)
-                if not fitting:
+                if not (fitting := self._fitting(group)):
                     return False
+                if progress.has_no_time(group):
+                    retries += group
+                    continue
                 has_launched = True
                 capped = tuple(progress.capped(job) for job in fitting)
                 left = {one.scenario.name: one.required_launches() for one in self._progress}
                 self._launch(progress, capped, left=left)
-                if len(fitting) < len(timely):
+                if len(fitting) < len(group):
                     return False
                 retries += [job.again for job in fitting if not progress.is_over(job.key)]
             if not has_launched:
