@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -117,11 +118,10 @@ def test_a_launch_has_its_turn_when_all_before_it_have_ended() -> None:
             one.imported(none)
         first, second, third = launches
         assert first.may_set_up(0)
-        assert second.is_paused
+        assert [one.is_paused for one in launches] == [False, True, True]
         first.leave()
         assert second.may_set_up(0)
-        assert not second.is_paused
-        assert third.is_paused
+        assert [one.is_paused for one in launches] == [False, False, True]
         second.leave()
         assert third.may_set_up(0)
 
@@ -163,7 +163,7 @@ def test_a_time_limit_does_not_count_what_importing_takes_longer_on_shared_cpus(
     monkeypatch: pytest.MonkeyPatch, launches: int, cpus: int, share: float
 ) -> None:
     now_s = 100.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     with started(*(1,) * launches, cpus=cpus) as (first, *_):
         now_s = 110.0
         assert first.others_s == pytest.approx(10 * share)

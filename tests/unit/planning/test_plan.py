@@ -168,7 +168,7 @@ def starts(*, apart: Collection[str] = (), **scenario: Any) -> list[list[list[st
     return [[[cell.cell.label for cell in turn] for turn in group] for group in groups]
 
 
-THREADS = {"matrix": {"threads": [1, 2, 4]}}
+THREADS: dict[str, Any] = {"matrix": {"threads": [1, 2, 4]}}
 
 
 def test_cells_that_do_not_alternate_start_at_once_and_have_a_turn_each() -> None:
@@ -176,7 +176,7 @@ def test_cells_that_do_not_alternate_start_at_once_and_have_a_turn_each() -> Non
 
 
 def test_cells_that_alternate_share_a_turn_among_those_that_start_at_once() -> None:
-    both = {
+    both: dict[str, Any] = {
         "matrix": {"binding": ["none", "node"], "parameters": {"side": ["a", "b"]}},
         "baseline": {"parameters": {"side": "a"}},
     }
