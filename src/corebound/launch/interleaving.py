@@ -85,7 +85,7 @@ class Participant:
 
     Attributes:
         has_no_room: Whether memory became short while it imported.
-        wait: How it was stopped from its import until its turn; None before its turn.
+        wait: How it was stopped between its import and its measurement; None before its turn.
     """
 
     def __init__(self, alternation: Alternation, workers: int) -> None:
@@ -145,11 +145,18 @@ class Participant:
             timeout_s,
         )
         if is_turn:
-            with self._alternation.changed:
-                self.resume()
-                self.wait = self.pauses
-                self._paused_ns = self._paused_cpu_ns = 0
+            self._end_wait()
         return is_turn
+
+    def _end_wait(self) -> None:
+        """Continue. It has not been observed so far, so its pauses count apart from later ones."""
+        with self._alternation.changed:
+            self.resume()
+            before, now = self.wait or Pauses(duration_ns=0, cpu_ns=0), self.pauses
+            self.wait = Pauses(
+                duration_ns=before.duration_ns + now.duration_ns, cpu_ns=before.cpu_ns + now.cpu_ns
+            )
+            self._paused_ns = self._paused_cpu_ns = 0
 
     @property
     def has_room(self) -> bool:
@@ -177,8 +184,7 @@ class Participant:
             lambda: all(one.is_ready or one.has_ended for one in participants), timeout_s
         ):
             return False
-        with self._alternation.changed:
-            self.resume()
+        self._end_wait()
         return True
 
     def leave(self) -> None:

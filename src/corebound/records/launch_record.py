@@ -238,7 +238,8 @@ class Launch(Struct, frozen=True, kw_only=True):
         pauses: How it was paused while they ran; None if it did not alternate, or in records of
             corebound 0.2.
         started_with: The ids of the launches that it started with, at once, to take turns.
-        wait: How it was stopped from its import until its turn; None if it started by itself.
+        wait: How it was stopped after its import and before it was measured; None if it started by
+            itself.
         quota: The CPU quota of its workers, set for the cell or found on the host; None without
             a quota, or if it was not read.
         ended_by: How a worker failed; None if none did, or in records of earlier versions.

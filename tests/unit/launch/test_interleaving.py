@@ -143,6 +143,22 @@ def test_those_that_alternate_share_a_turn_and_set_up_one_after_the_other() -> N
         assert last.may_set_up(0)
 
 
+def test_what_a_launch_waits_for_before_it_is_measured_is_no_pause_between_time_slices() -> None:
+    with started(2) as (first, second):
+        first.imported(none)
+        second.imported(none)
+        assert first.may_set_up(0)
+        assert first.wait is not None
+        until_set_up_ns = first.wait.duration_ns
+        first.ready(none)
+        assert second.may_set_up(0)
+        second.ready(none)
+        assert first.may_go(0)
+
+        assert first.wait.duration_ns > until_set_up_ns
+        assert first.paused_ns == 0
+
+
 def test_a_launch_with_a_turn_of_its_own_iterates_without_interruption() -> None:
     with started(1, 2) as (single, *others):
         assert single.alternates is None
