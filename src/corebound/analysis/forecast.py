@@ -140,8 +140,14 @@ def time_of_launch(launches: Collection[Launch]) -> float | None:
 
 
 def _total_s(launches: Iterable[Launch]) -> float:
-    """The time that launches took, in seconds; those that alternated ran at the same time."""
-    return sum(launch.duration_ns / 1e9 / (1 + len(launch.alternated)) for launch in launches)
+    """The time that launches took, in seconds.
+
+    In older records, each launch that alternated has the time of all.
+    """
+    return sum(
+        launch.duration_ns / 1e9 / (1 if launch.started_with else 1 + len(launch.alternated))
+        for launch in launches
+    )
 
 
 def guess(planned: Sequence[PlannedCell]) -> Experience | None:
@@ -180,7 +186,7 @@ class TimeLeft:
         self._refused: Counter[str] = Counter()
 
     def add(self, launch: Launch) -> None:
-        """Count a launch; those that alternated share their time."""
+        """Count a launch."""
         scenario = launch.cell.scenario
         self._took_s[scenario] += _total_s((launch,))
         self._attempts[scenario] += 1

@@ -17,7 +17,7 @@ from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
 from corebound.runner.jobs import Job, Task, within_budget
 from corebound.runner.progress import ScenarioProgress
-from corebound.runner.screening import compare_busy_threads, screen
+from corebound.runner.screening import Screened, compare_busy_threads, screen
 
 # The fields that a record takes over from the launch's result.
 _AS_IN_RESULT = tuple(
@@ -77,7 +77,7 @@ class Runner:
             tasks: The scenarios to measure.
             done: Launches of this run that are already on disk.
             append: Writes a launch to disk.
-            launch: Launches one cell, or several that alternate, as `Launcher` does.
+            launch: Launches one cell, or several that start at once, as `Launcher` does.
             observer: Receives the events of the run.
             clock: The clocks.
             budget_s: Start no launch after this many seconds, and none that would probably end
@@ -138,16 +138,18 @@ class Runner:
             retries: list[Job] = []
             has_launched = False
             for group in progress.interleave(jobs):
-                if self._is_late(group):
+                if not (fitting := self._fitting(group)):
                     return False
                 if progress.has_no_time(group):
                     retries += group
                     continue
                 has_launched = True
-                capped = tuple(progress.capped(job) for job in group)
+                capped = tuple(progress.capped(job) for job in fitting)
                 left = {one.scenario.name: one.required_launches() for one in self._progress}
                 self._launch(progress, capped, left=left)
-                retries += [job.again for job in group if not progress.is_over(job.key)]
+                if len(fitting) < len(group):
+                    return False
+                retries += [job.again for job in fitting if not progress.is_over(job.key)]
             if not has_launched:
                 for job in retries:
                     self._skip(progress, job, _NO_TIME)
@@ -176,11 +178,20 @@ class Runner:
             jobs = retries
         return "complete"
 
+    def _fitting(self, jobs: Sequence[Job]) -> tuple[Job, ...]:
+        """Those of several launches that start at once for which there is time, by turn."""
+        fitting = list(jobs)
+        while fitting and self._is_late(fitting):
+            fitting = [job for job in fitting if job.turn != fitting[-1].turn]
+        return tuple(fitting)
+
     def _is_late(self, jobs: Sequence[Job] = ()) -> bool:
-        """Whether less than half of the time that these launches will probably take is left."""
+        """Whether the budget probably ends before the last turn of these launches is half over."""
         if self._until_s is None:
             return False
-        return self._clock.monotonic_s() + self._expected_s(jobs) / 2 > self._until_s
+        turns = len({job.turn for job in jobs}) or 1
+        needed_s = self._expected_s(jobs) * (1 - 0.5 / turns)
+        return self._clock.monotonic_s() + needed_s > self._until_s
 
     def _expected_s(self, jobs: Sequence[Job]) -> float:
         """What these launches took before; in a first block, as much as other cells took."""
@@ -194,12 +205,12 @@ class Runner:
             status="skipped", reason=why.what if why else None, fix=why.fix if why else None
         )
         skipped = replace(job, planned=replace(job.planned, placement=None, commands=()))
-        self._record(progress, skipped, result, started_at=self._clock.now(), spent_ns=0)
+        self._record(progress, skipped, result, started_at=self._clock.now())
 
     def _launch(
         self, progress: ScenarioProgress, jobs: Sequence[Job], *, left: Mapping[str, int]
     ) -> None:
-        """Launch one cell, or several that alternate, and record all of them."""
+        """Launch one cell, or several that start at once, and record all of them."""
         for job in jobs:
             self._observer.started(job, left=left)
         started_at = self._clock.now()
@@ -210,7 +221,32 @@ class Runner:
         )
         took_s = self._clock.monotonic_s() - began_s
         self._took_s[_cells_of(jobs)] = took_s
-        spent_ns = round(took_s * 1e9)
+        # What no launch took by itself is shared, such as the end of the slowest import.
+        rest_ns = round(took_s * 1e9) - sum(result.duration_ns for result in results)
+        started = [job.id for job, result in zip(jobs, results, strict=True) if result.wait]
+        for turn in sorted({job.turn for job in jobs}):
+            members = [job for job in jobs if job.turn == turn]
+            own = [result for job, result in zip(jobs, results, strict=True) if job.turn == turn]
+            screened = self._screened(progress, members, own)
+            alternated = [
+                job.id for job, (result, _) in zip(members, screened, strict=True) if result.pauses
+            ]
+            for job, (result, disturbance) in zip(members, screened, strict=True):
+                self._record(
+                    progress,
+                    job,
+                    result,
+                    started_at=started_at,
+                    rest_ns=rest_ns // len(jobs),
+                    disturbance=disturbance,
+                    alternated=_others(job.id, alternated),
+                    started_with=_others(job.id, started),
+                )
+
+    def _screened(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], results: Sequence[LaunchResult]
+    ) -> tuple[Screened, ...]:
+        """The results of one launch, or of several that alternated, with what disturbed them."""
         may_refuse = all(progress.cells[job.key].may_refuse(job.kind) for job in jobs)
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure
@@ -222,23 +258,9 @@ class Runner:
             # A race drops cells by blocks that all of them have.
             baseline=None if progress.race else baseline,
         )
-        if baseline is not None and measure.alternate != "always":
-            screened = compare_busy_threads(screened, baseline, may_refuse=may_refuse)
-        for job, (result, disturbance) in zip(jobs, screened, strict=True):
-            alternated = tuple(
-                other.id
-                for other, (other_result, _) in zip(jobs, screened, strict=True)
-                if other is not job and result.pauses and other_result.pauses
-            )
-            self._record(
-                progress,
-                job,
-                result,
-                started_at=started_at,
-                spent_ns=spent_ns,
-                disturbance=disturbance,
-                alternated=alternated,
-            )
+        if baseline is None or measure.alternate == "always":
+            return screened
+        return compare_busy_threads(screened, baseline, may_refuse=may_refuse)
 
     def _record(
         self,
@@ -247,9 +269,10 @@ class Runner:
         result: LaunchResult,
         *,
         started_at: str,
-        spent_ns: int,
+        rest_ns: int = 0,
         disturbance: Disturbance | None = None,
         alternated: tuple[str, ...] = (),
+        started_with: tuple[str, ...] = (),
     ) -> None:
         """Record a launch: its result, and what only the runner knows."""
         record = Launch(
@@ -263,16 +286,22 @@ class Runner:
             placement=job.planned.placement,
             commands=job.planned.commands,
             started_at=started_at,
-            duration_ns=spent_ns,
-            overhead_ns=result.overhead_ns + spent_ns - result.duration_ns,
+            duration_ns=max(result.duration_ns + rest_ns, 0),
+            overhead_ns=result.overhead_ns + rest_ns,
             trace=result.trace.name if result.trace else None,
             attempt=job.attempt,
             disturbance=disturbance,
             alternated=alternated,
+            started_with=started_with,
         )
         self._append(record)
         progress.add(record)
         self._observer.ended(record)
+
+
+def _others(own: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of the launches that one took turns with; none if it took part in no turns."""
+    return tuple(other for other in ids if other != own) if own in ids else ()
 
 
 def _cells_of(jobs: Sequence[Job]) -> frozenset[tuple[str, str]]:
