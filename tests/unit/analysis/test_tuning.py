@@ -42,9 +42,9 @@ def test_a_default_that_is_best_is_kept() -> None:
 
 def test_a_default_with_modes_gets_more_fresh_launches_until_it_is_decided() -> None:
     default_ms = (30.0, 480.0, 20.0, 480.0, 20.0, 30.0, 20.0)
-    others_ms = {ONE_THREAD: 36.0, BOUND: (18.0, 19.0, 31.0), ONE_CPU: 38.0}
+    best_ms, others_ms = (18.0, 19.0, 31.0), {ONE_THREAD: 36.0, ONE_CPU: 38.0}
 
-    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, **others_ms}))
+    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, BOUND: best_ms, **others_ms}))
 
     fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
     assert result.advice == "change"
