@@ -59,6 +59,14 @@ from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise
 _MOST_LOG = 700.0
 
 
+def attributes(result: object | None, *names: str) -> dict[str, Any]:
+    """Attributes of a result as plain data, by their names; paths are text. None has None each."""
+    return {
+        name: None if result is None else to_builtins(getattr(result, name), enc_hook=str)
+        for name in names
+    }
+
+
 def _spread_pair(interval: Interval | None) -> Ends | None:
     if interval is None or not is_usable_spread(interval.low, interval.high):
         return None
@@ -95,21 +103,14 @@ def comparison_document(comparison: Comparison | None) -> dict[str, Any]:
 
     `speedup_…` is the baseline's time over the cell's, `slowdown_…` the reciprocal.
     """
-    interval = comparison.interval if comparison else None
+    ratios = ("speedup_ratio", "speedup_interval", "slowdown_ratio", "slowdown_interval")
     return {
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "speedup_interval": ratio_interval_pair(interval),
-        "slowdown_ratio": 1 / comparison.speedup_ratio if comparison else None,
-        "slowdown_interval": (1 / interval.high, 1 / interval.low) if interval else None,
-        "verdict": comparison.verdict if comparison else None,
-        "p_value": comparison.p_value if comparison else None,
+        **attributes(comparison, *ratios, "verdict", "p_value"),
         "pairs": comparison.pairs if comparison else 0,
         "inconclusive_because": open_reason(comparison) if comparison else None,
-        "launches_needed": comparison.launches_needed if comparison else None,
+        **attributes(comparison, "launches_needed"),
         "modes": _modes_document(comparison.by_mode) if comparison else None,
-        "slow_blocks": comparison.host_speeds.slow_blocks
-        if comparison and comparison.host_speeds
-        else None,
+        **attributes(comparison.host_speeds if comparison else None, "slow_blocks"),
     }
 
 
@@ -190,11 +191,9 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **_span_columns("whole", cell, total_wall_ns, "_ns"),
         **serving_columns(cell.launches),
         "baseline": cell.baseline.key if cell.baseline else None,
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        **interval_columns(
-            "speedup", ratio_interval_pair(comparison.interval) if comparison else None, "_ratio"
-        ),
-        "verdict": comparison.verdict if comparison else None,
+        **attributes(comparison, "speedup_ratio"),
+        **interval_columns("speedup", comparison and comparison.speedup_interval, "_ratio"),
+        **attributes(comparison, "verdict"),
     }
 
 
@@ -284,33 +283,23 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def commit_columns(commit: Commit | None) -> dict[str, Any]:
     """The measured revision: its commit, and the tree if it had uncommitted changes."""
-    return {
-        "commit": commit.sha if commit else None,
-        "dirty": commit.dirty if commit else None,
-        "tree": commit.tree if commit else None,
-    }
+    return {"commit": commit.sha if commit else None, **attributes(commit, "dirty", "tree")}
 
 
 def _run(run: Run) -> dict[str, Any]:
     """One of two runs that are compared."""
-    commit = commit_columns(run.commit)
     return {
         "run": run.id,
         "started_at": run.started_at,
         "host": run.host.id,
-        "commit": commit.pop("commit"),
-        "subject": run.commit.subject if run.commit else None,
-        **commit,
+        "commit": run.commit.sha if run.commit else None,
+        **attributes(run.commit, "subject", "dirty", "tree"),
     }
 
 
 def _commit(commit: Commit) -> dict[str, Any]:
     """One of two commits that are compared."""
-    return {
-        "commit": commit.sha,
-        "committed_at": commit.committed_at,
-        "subject": commit.subject,
-    }
+    return {"commit": commit.sha, **attributes(commit, "committed_at", "subject")}
 
 
 def compare_document(
@@ -393,9 +382,7 @@ def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict
 def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     """The run-to-run variation of one cell."""
     return {
-        "spread_ratio": between.spread_ratio,
-        "freedom": between.freedom,
-        "runs": between.runs,
+        **attributes(between, "spread_ratio", "freedom", "runs"),
         "source": "earlier runs" if between.runs else "default",
     }
 
@@ -424,10 +411,7 @@ def _cell_at_commits(cell: CellAtCommits) -> dict[str, Any]:
         "base_ns": cell.before,
         "head_ns": cell.after,
         **comparison_document(cell.comparison),
-        "verdict": cell.verdict,
-        "is_regression": cell.is_regression,
-        "cpu_ratio": cell.cpu_ratio,
-        "missing": cell.missing,
+        **attributes(cell, "verdict", "is_regression", "cpu_ratio", "missing"),
     }
 
 

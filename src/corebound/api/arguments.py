@@ -10,7 +10,6 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -136,11 +135,6 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         return f"`corebound.{found['name']}({', '.join([*found['files'].split(), flag])})`"
 
     return _OPTION.sub(option, _COMMAND.sub(command, text))
-
-
-def path_or_none(path: str | os.PathLike[str] | None) -> Path | None:
-    """A path that may be missing."""
-    return None if path is None else Path(path)
 
 
 def _passed(

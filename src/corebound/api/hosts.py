@@ -8,8 +8,8 @@ from typing import Any
 
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.serialize import hosts_document
-from corebound.api.shown import Shown
 from corebound.present.hosts import classes_table
+from corebound.present.shown import Shown
 from corebound.workflow.hosts import compare_recorded_hosts
 from corebound.workflow.projects import Notify
 

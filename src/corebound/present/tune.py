@@ -9,6 +9,7 @@ from typing import Any
 
 from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.recommendation import Race
+from corebound.analysis.serialize import attributes
 from corebound.analysis.tuning import Confirmed, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
@@ -38,7 +39,6 @@ from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
-from corebound.stats.intervals import ratio_interval_pair
 from corebound.units import duration, percent
 
 DEFAULT = "the default"
@@ -501,7 +501,7 @@ def common_sentence(loads: LoadsResult) -> str:
 
 def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
     """Everything that the terminal and the page show of a race, for scripts."""
-    race = result.standing.race
+    race, finalists = result.standing.race, result.standing.finalists
     recommended = result.recommended
     return {
         "run": result.run.id,
@@ -515,15 +515,13 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
         "margin": result.tuning.rule.margin,
         "confidence": 1 - result.tuning.rule.error,
         "race": {
-            "ending": race.ending,
-            "blocks": race.blocks,
+            **attributes(race, "ending", "blocks"),
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
-            "remaining": list(race.remaining),
+            "remaining": race.remaining,
             "dropped": [
                 {
                     **cell_identity(str(result.source.document["name"]), one.key),
-                    "block": one.block,
-                    "by": one.by,
+                    **attributes(one, "block", "by"),
                     "ratio": one.ratio[0] if one.ratio else None,
                     "least_ratio": one.ratio[1] if one.ratio else None,
                     "reason": one.reason,
@@ -531,49 +529,41 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
                 for one in race.dropped
             ],
         },
-        "ties": list(result.standing.finalists.ties) if result.standing.finalists else [],
+        "ties": finalists.ties if finalists else (),
         "finalists": finalists_document(result),
         "not_tried": [
             {"name": fact.term, "reason": fact.value}
             for fact in (*not_tried(result), *same_as_others(result))
         ],
-        "files": _files(files),
+        "files": [
+            attributes(proof.artefact, "kind", "file", "text", "note")
+            | attributes(proof, "state", "evidence")
+            | attributes(proof.comparison, "speedup_ratio")
+            for proof in files
+        ],
     }
 
 
 def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
     """The finalists with their fresh launches, the winner first."""
     known = names(result)
-    return [_finalist(one, known) for one in result.confirmed]
-
-
-def _finalist(one: Confirmed, known: dict[str, str]) -> dict[str, Any]:
-    comparison = one.comparison
-    return {
-        **cell_identity(one.cell.scenario, one.cell.key),
-        "name": known[one.cell.key],
-        "attempts": one.summary.attempts,
-        "launches": len(one.summary.launches),
-        "value_ns": one.summary.median_ns,
-        "winner_speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "winner_speedup_interval": ratio_interval_pair(comparison.interval) if comparison else None,
-        "verdict": comparison.verdict if comparison else None,
-    }
-
-
-def _files(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
     return [
         {
-            "kind": proof.artefact.kind,
-            "file": proof.artefact.file,
-            "text": proof.artefact.text,
-            "note": proof.artefact.note,
-            "state": proof.state,
-            "evidence": proof.evidence,
-            "speedup_ratio": proof.comparison.speedup_ratio if proof.comparison else None,
+            **cell_identity(one.cell.scenario, one.cell.key),
+            "name": known[one.cell.key],
+            "attempts": one.summary.attempts,
+            "launches": len(one.summary.launches),
+            "value_ns": one.summary.median_ns,
+            **_speedup("winner", one.comparison),
+            **attributes(one.comparison, "verdict"),
         }
-        for proof in proofs
+        for one in result.confirmed
     ]
+
+
+def _speedup(of: str, comparison: Comparison | None) -> dict[str, Any]:
+    values = attributes(comparison, "speedup_ratio", "speedup_interval")
+    return {f"{of}_{name}": value for name, value in values.items()}
 
 
 def common_document(loads: LoadsResult) -> dict[str, Any]:
@@ -586,13 +576,7 @@ def common_document(loads: LoadsResult) -> dict[str, Any]:
         "name": capital(names(loads.results[0])[common.key]) if common is not None else None,
         "settings": dict(cell.axes) if cell is not None else None,
         "costs": [
-            {
-                "load": dict(result.tuning.load),
-                "recommended_speedup_ratio": cost.speedup_ratio if cost is not None else None,
-                "recommended_speedup_interval": ratio_interval_pair(cost.interval)
-                if cost is not None
-                else None,
-            }
+            {"load": dict(result.tuning.load), **_speedup("recommended", cost)}
             for result, cost in zip(
                 loads.results, common.costs if common is not None else (), strict=common is not None
             )

@@ -83,6 +83,7 @@ MORE = {
 ONLY_PYTHON = {
     "notify": "the terminal shows progress by itself",
     "progress": "the same, as numbers",
+    "ready": "the terminal prints each environment at once",
     "init choose": "a terminal asks",
     "tune file": "one race needs one file, and `files` of `--verify` has several",
     "compare before": "the two names",

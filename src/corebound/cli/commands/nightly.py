@@ -11,7 +11,6 @@ from corebound.workflow.nightly import (
     NightlyRequest,
     run_nightly,
 )
-from corebound.workflow.nightly_summary import summary_document, summary_text
 
 
 def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
@@ -25,7 +24,7 @@ def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = Fa
     """
     summary = run_nightly(request, notifier(Console(stderr=True, quiet=quiet, soft_wrap=True)))
     if as_json:
-        print_json(summary_document(summary))
+        print_json(summary.document)
     else:
-        typer.echo(summary_text(summary))
+        typer.echo(summary.text)
     raise typer.Exit(summary.exit_code)
