@@ -165,6 +165,7 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
     """A cell of one run as columns, without its axes."""
     summary, comparison = cell.summary, cell.comparison
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
+    ends = comparison.speedup_interval if comparison else None
     return {
         "median_ns": summary.median_ns,
         **interval_columns("median", interval_pair(summary.interval), "_ns"),
@@ -192,7 +193,7 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **serving_columns(cell.launches),
         "baseline": cell.baseline.key if cell.baseline else None,
         **attributes(comparison, "speedup_ratio"),
-        **interval_columns("speedup", comparison and comparison.speedup_interval, "_ratio"),
+        **interval_columns("speedup", ends, "_ratio"),
         **attributes(comparison, "verdict"),
     }
 
@@ -230,8 +231,7 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
         **_estimate("p99_ns", served.p99_ns),
         "p99_9_ns": served.p99_9_ns,
         **_estimate("cpu_ns_per_request", served.cpu_ns),
-        "requests": served.requests,
-        "errors": served.errors,
+        **attributes(served, "requests", "errors"),
         "streamed": None if served.streamed is None else streamed_document(served.streamed),
         "workers": _workers(cell, host),
     }
@@ -239,19 +239,18 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
 
 def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
     """The tokens of streams: rate, times to the first and from one to the next, and goodput."""
-    document = _estimate("tokens_per_s", streamed.tokens_per_s)
-    for name, estimate in (
-        ("first_token_p50_ns", streamed.first_token_p50_ns),
-        ("first_token_p99_ns", streamed.first_token_p99_ns),
-        ("per_token_p50_ns", streamed.per_token_p50_ns),
-        ("per_token_p99_ns", streamed.per_token_p99_ns),
-    ):
-        absent = {name: None, f"{name}_interval": None}
-        document |= absent if estimate is None else _estimate(name, estimate)
-    return {**document, "good_per_s": streamed.good_per_s, "good_share": streamed.good_share}
+    document: dict[str, Any] = {}
+    for name in (
+        "tokens_per_s", "first_token_p50_ns", "first_token_p99_ns", "per_token_p50_ns",
+        "per_token_p99_ns",
+    ):  # fmt: skip
+        document |= _estimate(name, getattr(streamed, name))
+    return document | attributes(streamed, "good_per_s", "good_share")
 
 
-def _estimate(name: str, estimate: TypicalValue) -> dict[str, Any]:
+def _estimate(name: str, estimate: TypicalValue | None) -> dict[str, Any]:
+    if estimate is None:
+        return {name: None, f"{name}_interval": None}
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 
@@ -358,9 +357,7 @@ def _compared_series(series: ComparedSeries) -> dict[str, Any]:
         **cell_identity(series.scenario, series.cell),
         "series": series.series.id,
         "host": series.series.host,
-        "unit": series.unit,
-        "before": series.before,
-        "after": series.after,
+        **attributes(series, "unit", "before", "after"),
         **_compared(series),
     }
 
@@ -450,9 +447,7 @@ def hosts_document(comparison: HostComparison) -> dict[str, Any]:
         ],
         "scenarios": [
             {
-                "name": scenario.name,
-                "title": scenario.title,
-                "other_version": list(scenario.other_version),
+                **attributes(scenario, "name", "title", "other_version"),
                 "configurations": [_configuration_document(row, names) for row in scenario.rows],
             }
             for scenario in comparison.scenarios
@@ -466,15 +461,14 @@ def hosts_document(comparison: HostComparison) -> dict[str, Any]:
                     {"scenario": scenario.name, "cell": row.key, "kind": row.kind}
                     for scenario, row, _ in outlier.rows
                 ],
-                "differs": [to_builtins(difference) for difference in outlier.differs],
+                **attributes(outlier, "differs"),
             }
             for outlier in comparison.outliers
         ],
         "recommended": [
             {
                 "class": names.get(advice.hardware, advice.hardware.name),
-                "scenario": advice.scenario,
-                "objective": advice.objective,
+                **attributes(advice, "scenario", "objective"),
                 "configurations": [
                     {"configuration": name, "hosts": number} for name, number in advice.recommended
                 ],
@@ -491,13 +485,17 @@ def _finite_exp(log: float | None) -> float | None:
 def _configuration_document(
     row: ConfigurationRow, names: Mapping[HardwareClass, str]
 ) -> dict[str, Any]:
-    value = "speedup_ratio" if row.kind == "speedup" else "time_ns"
+    value, measured, bounds = (
+        ("speedup_ratio", "speedup", "speedup_bounds")
+        if row.kind == "speedup"
+        else ("time_ns", "time_ns", "time_bounds_ns")
+    )
     return {
         "cell": row.key,
         "configuration": row.name,
         "kind": row.kind,
         "classes_differ": row.differs,
-        "difference_p_value": row.difference.p_value if row.difference else None,
+        "difference_p_value": row.difference and row.difference.p_value,
         "classes": [
             {
                 "class": names[each.hardware],
@@ -510,12 +508,8 @@ def _configuration_document(
                 "hosts": [
                     {
                         "host": member.host.id,
-                        "value": member.cell.speedup
-                        if row.kind == "speedup"
-                        else member.cell.time_ns,
-                        "interval": member.cell.speedup_bounds
-                        if row.kind == "speedup"
-                        else member.cell.time_bounds_ns,
+                        "value": getattr(member.cell, measured),
+                        "interval": getattr(member.cell, bounds),
                         "verdict": member.cell.verdict,
                         "deviation_ratio": math.exp(member.deviation.log),
                         "limit_ratio": _finite_exp(member.deviation.limit),
