@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import RaceRule, Tuning
+from corebound.records.tuning import RaceRule, TuningRecord
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
@@ -103,7 +103,7 @@ def objective_summary(
 
 
 def entrants(
-    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: TuningRecord, summarise: Summarise
 ) -> list[Entrant]:
     """The configurations with their launches, as a race needs them.
 
@@ -117,7 +117,11 @@ def entrants(
 
 
 def _entrant(
-    cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
+    cell: Cell,
+    launches: Mapping[int, Launch],
+    tuning: TuningRecord,
+    summarise: Summarise,
+    of: Contest,
 ) -> Entrant:
     log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
     for block, launch in launches.items():
@@ -178,7 +182,7 @@ def total_seconds(launch: Launch) -> float:
 
 
 def standing(
-    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: TuningRecord, summarise: Summarise
 ) -> Standing:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
@@ -271,7 +275,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     run: Run
     source: ScenarioSource
-    tuning: Tuning
+    tuning: TuningRecord
     contest: Contest
     standing: Standing
     confirmed: tuple[Confirmed, ...]
@@ -439,7 +443,9 @@ def _confirmed(
     )
 
 
-def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: Tuning) -> Advice:
+def _advice(
+    state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: TuningRecord
+) -> Advice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
     has_fresh = all(one.summary.attempts >= least for one in confirmed)
     if state.race.ending is None or not has_fresh:

@@ -35,7 +35,7 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.records.tuning import Tuning
+from corebound.records.tuning import TuningRecord
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
@@ -464,7 +464,7 @@ def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
     }
 
 
-def load_text(tuning: Tuning) -> str:
+def load_text(tuning: TuningRecord) -> str:
     """A load in words: `batch=1, sequence=128`."""
     return ", ".join(f"{name}={value}" for name, value in tuning.load)
 

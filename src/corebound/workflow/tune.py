@@ -35,7 +35,7 @@ from corebound.present.tune import (
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, TuningRecord
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
@@ -234,7 +234,7 @@ def _check(
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
     candidates, tuning = _candidates(load_one(request), request, notify)
 
-    def plan(tuning: Tuning, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
+    def plan(tuning: TuningRecord, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
         plain = replace(request, profile=None, only=(), seed=seed)
         run, (task,) = plan_run((candidates,), plain, notify)
         return replace(run, tuning=tuning), (replace(task, tuning=tuning),)
@@ -282,7 +282,7 @@ def load_one(request: TuneRequest) -> LoadedScenario:
 
 def _candidates(
     loaded: LoadedScenario, request: TuneRequest, notify: Notify
-) -> tuple[LoadedScenario, Tuning]:
+) -> tuple[LoadedScenario, TuningRecord]:
     """The scenario whose cells race: first all candidates, then those within `max_candidates`."""
     space = search_space(
         loaded.scenario,
@@ -325,7 +325,7 @@ def _candidates(
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = Tuning(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
+    tuning = TuningRecord(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
     return with_candidates(kept) if left_out else everything, tuning
 
 
@@ -445,7 +445,7 @@ class _RaceReporter(Struct, frozen=True):
 
     reporter: Reporter
     task: Task
-    tuning: Tuning
+    tuning: TuningRecord
     done: tuple[Launch, ...]
 
     def notify(self, message: str) -> None:
@@ -473,7 +473,7 @@ class _RaceObserver:
         observer: Observer,
         notify: Notify,
         task: Task,
-        tuning: Tuning,
+        tuning: TuningRecord,
         done: Sequence[Launch],
     ) -> None:
         self._observer = observer

@@ -19,7 +19,7 @@ from corebound.exchange.asv.environments import (
 from corebound.exchange.asv.layout import CONFIGURATION, AsvLayout
 from corebound.exchange.asv.reader import Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
-from corebound.exchange.history_import import deduplicate
+from corebound.exchange.points import deduplicate
 from corebound.exchange.reading import Progress, Unreadable, label
 from corebound.records import atomic_write, cache, history_files
 from corebound.records.cache import CacheFile
