@@ -3,7 +3,6 @@ from corebound.api.calibrate import Calibrations, calibrate
 from corebound.api.commits import Bisection, bisect, compare_commits
 from corebound.api.comparison import Comparison
 from corebound.api.fleet import Fleet
-from corebound.api.hosts import HostResults
 from corebound.api.measure import Measurement, measure, run
 from corebound.api.nightly import NightlyRun, nightly
 from corebound.api.plan import plan
@@ -25,6 +24,7 @@ from corebound.workflow.environments import (
 from corebound.workflow.examples import Example, WrittenExamples, examples, write_examples
 from corebound.workflow.export import Export, export
 from corebound.workflow.host_checks import HostChecks, doctor, restore_host, tune_host
+from corebound.workflow.hosts import HostResults
 from corebound.workflow.import_history import ImportedProject, import_asv
 from corebound.workflow.import_profile import StoredProfile, import_profiles
 from corebound.workflow.import_results import ImportedResults, import_results
