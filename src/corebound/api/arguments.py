@@ -29,8 +29,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # A time limit in seconds.
 Budget: TypeAlias = Annotated[float, pydantic.Field(gt=0)]
-# The range that every framework accepts.
-Seed: TypeAlias = Annotated[int, pydantic.Field(ge=0, le=2**32 - 1)]
 
 
 def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P, T]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from msgspec.structs import asdict
 
-from corebound.api.arguments import Budget, Seed
+from corebound.api.arguments import Budget
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.present.shown import Shown
@@ -50,7 +50,7 @@ def calibrate(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,

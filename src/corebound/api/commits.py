@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import asdict
-from pydantic import Field
 
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
@@ -92,7 +91,7 @@ def bisect(
     *,
     cell: str | None = None,
     only: Sequence[str] = (),
-    launches: Annotated[int, Field(ge=3, le=1000)] | None = None,
+    launches: int | None = None,
     budget_s: Budget | None = None,
     fresh: bool = False,
     config: str | PathLike[str] = CONFIG,

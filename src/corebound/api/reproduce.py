@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import asdict
-from pydantic import Field
 
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
@@ -39,7 +38,7 @@ def reproduce(
     record: str | PathLike[str],
     cell: str | None = None,
     *,
-    launches: Annotated[int, Field(ge=2, le=1000)] | None = None,
+    launches: int | None = None,
     anyway: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,

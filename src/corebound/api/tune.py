@@ -14,7 +14,7 @@ from pydantic import Field
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, Seed, in_python
+from corebound.api.arguments import Budget, in_python
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.planning.artefacts import ArtefactKind
@@ -113,10 +113,10 @@ def tune(
     only: Sequence[str] = (),
     vary: Sequence[str] = (),
     each: Sequence[str] = (),
-    max_candidates: Annotated[int, Field(ge=2, le=256)] = 16,
+    max_candidates: int = 16,
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     resume: bool = False,
     emit: Sequence[ArtefactKind] = (),
     out: str | PathLike[str] = "tuned",
@@ -197,7 +197,7 @@ def verify_tuning(
     objective: Objective | None = None,
     only: Sequence[str] = (),
     profile: ProfileName | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     config: str | PathLike[str] = CONFIG,
     project_python: str | PathLike[str] | None = None,
     records: str | PathLike[str] = RECORDS,
