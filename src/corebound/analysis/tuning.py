@@ -308,18 +308,20 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     @property
     def launched_fresh(self) -> frozenset[str]:
         """The keys of the finalists that have fresh launches."""
-        return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)
+        return frozenset(
+            finalist.cell.key for finalist in self.confirmed if finalist.summary.launches
+        )
 
     @property
     def ranked(self) -> tuple[str, ...]:
         """The keys of those that raced: the recommended one first, the first dropped last."""
         race, best = self.standing.race, self.recommended
-        keys = (*race.remaining, *(one.key for one in reversed(race.dropped)))
+        keys = (*race.remaining, *(left.key for left in reversed(race.dropped)))
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 
     def summary(self, key: str) -> CellSummary:
         """The launches that give a configuration its value: its fresh ones if it has any."""
-        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
         return fresh[key] if key in self.launched_fresh else self.summaries[key]
 
     def compared(self, key: str, other: str) -> Comparison | None:
@@ -327,7 +329,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
         None without launches of both.
         """
-        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
         if key not in summaries or other not in summaries:
@@ -346,7 +348,9 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     def against(self, key: str | None) -> Comparison | None:
         """The winner of the race compared with a finalist, by fresh launches."""
-        return next((one.comparison for one in self.confirmed if one.cell.key == key), None)
+        return next(
+            (finalist.comparison for finalist in self.confirmed if finalist.cell.key == key), None
+        )
 
 
 def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
@@ -447,14 +451,14 @@ def _advice(
     state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: TuningRecord
 ) -> Advice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
-    has_fresh = all(one.summary.attempts >= least for one in confirmed)
+    has_fresh = all(finalist.summary.attempts >= least for finalist in confirmed)
     if state.race.ending is None or not has_fresh:
         return "unfinished"
     if state.finalists is None:
         return "nothing works"
     if state.finalists.recommended == of.default:
         return "keep the default"
-    default = next((one for one in confirmed if one.cell.key == of.default), None)
+    default = next((finalist for finalist in confirmed if finalist.cell.key == of.default), None)
     if default is None or default.summary.median_ns is None:
         return "change"  # the default does not work at all
     verdict = default.comparison.verdict if default.comparison is not None else "inconclusive"

@@ -231,9 +231,9 @@ def verify_tuning(
     verified = verify_recommendations(request, CallReporter(notify))
     return tuple(
         VerifiedTuning(
-            **asdict(one),
-            rows=compared.of_finalists(one.verification.now),
-            results=of_files([one.records]),
+            **asdict(result),
+            rows=compared.of_finalists(result.verification.now),
+            results=of_files([result.records]),
         )
-        for one in verified
+        for result in verified
     )

@@ -102,12 +102,12 @@ def separate_units(
             same = [part for part in parts if _measure(part) == measure]
             unit = max(same, key=lambda part: moment_key(part.points.moments[-1])).unit
             cell = first.cell if measure == _measure(first) else _cell_of(same[0], first)
-            (one,) = deduplicate(replace(_in_unit(part, unit), cell=cell) for part in same)
-            if one.id in stored_by_id:
-                stored_by_id[one.id] = _in_unit(stored_by_id[one.id], unit)
-            elif one.id != id_:
-                changes.append(_unit_change(first, one))
-            result.append(one)
+            (merged,) = deduplicate(replace(_in_unit(part, unit), cell=cell) for part in same)
+            if merged.id in stored_by_id:
+                stored_by_id[merged.id] = _in_unit(stored_by_id[merged.id], unit)
+            elif merged.id != id_:
+                changes.append(_unit_change(first, merged))
+            result.append(merged)
     return [*stored_by_id.values()], result
 
 

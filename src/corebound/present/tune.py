@@ -101,8 +101,8 @@ def _proof(proof: Proof) -> Fact:
 def race_table(result: TuneResult) -> Table:
     """The race: how each configuration left it, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
-    dropped = {one.key: one for one in race.dropped}
-    fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
+    dropped = {left.key: left for left in race.dropped}
+    fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
         left, comparison = dropped.get(key), result.compared_with_default(key)
@@ -166,7 +166,7 @@ def fresh_table(result: TuneResult) -> Table:
     known = names(result)
     winner, *others = result.confirmed
     compared: list[tuple[Confirmed, Value]] = [(winner, "winner")]
-    compared += [(one, _change(result, one.comparison)) for one in others]
+    compared += [(finalist, _change(result, finalist.comparison)) for finalist in others]
     return Table(
         title="Fresh launches",
         columns=(
@@ -176,11 +176,11 @@ def fresh_table(result: TuneResult) -> Table:
         ),
         rows=tuple(
             (
-                capital(known[one.cell.key]),
-                Duration(one.summary.median_ns, one.summary.interval),
+                capital(known[finalist.cell.key]),
+                Duration(finalist.summary.median_ns, finalist.summary.interval),
                 change,
             )
-            for one, change in compared
+            for finalist, change in compared
         ),
     )
 
@@ -351,20 +351,20 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
             "The race ended too early to say how much better another configuration may be."
             " Give it a larger `--budget`."
         )
-    fresh = min((one.summary.attempts for one in result.confirmed), default=0)
+    fresh = min((finalist.summary.attempts for finalist in result.confirmed), default=0)
     sentences.append(
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so that selecting the winner does not bias them."
     )
     if result.advice == "inconclusive" and (ranges := _ranges(result)):
         sentences.append(ranges)
-    disturbed = max((len(one.summary.left_out) for one in result.confirmed), default=0)
+    disturbed = max((len(finalist.summary.left_out) for finalist in result.confirmed), default=0)
     if disturbed:
         sentences.append(
             f"Other programs disturbed up to {disturbed} of a finalist's launches, which do not"
             " count."
         )
-    most = max((one.summary.attempts for one in result.confirmed), default=0)
+    most = max((finalist.summary.attempts for finalist in result.confirmed), default=0)
     if most > fresh >= result.tuning.rule.confirm_blocks:
         sentences.append(
             f"These did not decide between the winner and the default, so these two got {most}."
@@ -388,8 +388,8 @@ def _ranges(result: TuneResult) -> str:
     """The fastest and the slowest fresh launch of the winner and of the default; empty if alike."""
     default = result.contest.default
     by_key = {
-        one.cell.key: [launch.median_ns for launch in one.summary.launches]
-        for one in result.confirmed
+        finalist.cell.key: [launch.median_ns for launch in finalist.summary.launches]
+        for finalist in result.confirmed
     }
     winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
     if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
@@ -413,7 +413,7 @@ def not_tried(result: TuneResult) -> tuple[Fact, ...]:
     known = names(result)
     return (
         *(Fact(term=capital(known[cell.key]), value=reason) for cell, reason in result.skipped),
-        *(Fact(term=one.name, value=one.reason) for one in result.tuning.not_tried),
+        *(Fact(term=choice.name, value=choice.reason) for choice in result.tuning.not_tried),
     )
 
 
@@ -431,7 +431,7 @@ def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
     by_key = {cell.key: cell for cell in cells}
     known = {key: name_of(cell, by_key.get(default or "")) for key, cell in by_key.items()}
     race = now.race
-    dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
+    dropped = [known[left.key] for left in race.dropped if left.block == race.blocks - 1]
     text = f"Block {race.blocks}: {len(race.remaining)} of {len(cells)} remain"
     if race.leader is not None:
         text += f". Leader: {known[race.leader]}"
@@ -520,13 +520,13 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             "remaining": race.remaining,
             "dropped": [
                 {
-                    **cell_identity(str(result.source.document["name"]), one.key),
-                    **attributes(one, "block", "by"),
-                    "ratio": one.ratio[0] if one.ratio else None,
-                    "least_ratio": one.ratio[1] if one.ratio else None,
-                    "reason": one.reason,
+                    **cell_identity(str(result.source.document["name"]), left.key),
+                    **attributes(left, "block", "by"),
+                    "ratio": left.ratio[0] if left.ratio else None,
+                    "least_ratio": left.ratio[1] if left.ratio else None,
+                    "reason": left.reason,
                 }
-                for one in race.dropped
+                for left in race.dropped
             ],
         },
         "ties": finalists.ties if finalists else (),
@@ -549,15 +549,15 @@ def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
     known = names(result)
     return [
         {
-            **cell_identity(one.cell.scenario, one.cell.key),
-            "name": known[one.cell.key],
-            "attempts": one.summary.attempts,
-            "launches": len(one.summary.launches),
-            "value_ns": one.summary.median_ns,
-            **_speedup("winner", one.comparison),
-            **attributes(one.comparison, "verdict"),
+            **cell_identity(finalist.cell.scenario, finalist.cell.key),
+            "name": known[finalist.cell.key],
+            "attempts": finalist.summary.attempts,
+            "launches": len(finalist.summary.launches),
+            "value_ns": finalist.summary.median_ns,
+            **_speedup("winner", finalist.comparison),
+            **attributes(finalist.comparison, "verdict"),
         }
-        for one in result.confirmed
+        for finalist in result.confirmed
     ]
 
 

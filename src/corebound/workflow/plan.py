@@ -199,7 +199,9 @@ def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
             scenario=task.scenario.name,
             cells=len(task.planned),
             duplicates=len(task.duplicates),
-            missing=next((one.unfit for one in task.planned if _lacks_environment(one)), None),
+            missing=next(
+                (planned.unfit for planned in task.planned if _lacks_environment(planned)), None
+            ),
         )
         for task in _plan(RunRequest(files=tuple(Path(file) for file in files)), None).tasks
     )

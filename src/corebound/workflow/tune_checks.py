@@ -335,8 +335,8 @@ def _races(request: TuneRequest, notify: Notify) -> Sequence[StoredTuning]:
         InputError: There is none.
     """
     loaded = load_scenarios(request.files, request.only, request.profile)
-    scenarios = {one.scenario.name for one in loaded}
-    selected = {axis for one in loaded for cell in one.cells for axis in cell.axes}
+    scenarios = {scenario.scenario.name for scenario in loaded}
+    selected = {axis for scenario in loaded for cell in scenario.cells for axis in cell.axes}
     host = identity.host(discovery.live_topology()).id
     faults: list[Fault] = []
     found = [

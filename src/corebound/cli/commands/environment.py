@@ -109,6 +109,6 @@ def remove(
     if as_json:
         print_json(removed)
         return
-    for one in removed:
-        folders = count(one.folders, "folder")
-        typer.echo(f"{one.name}: removed {folders}, {units.size(one.size_bytes)}")
+    for environment in removed:
+        folders = count(environment.folders, "folder")
+        typer.echo(f"{environment.name}: removed {folders}, {units.size(environment.size_bytes)}")

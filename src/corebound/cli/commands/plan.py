@@ -49,12 +49,16 @@ def check(files: Files, *, as_json: Json = False) -> None:
     if as_json:
         print_json(checked)
         return
-    for one in checked:
-        same = f", {one.duplicates} the same as another on this host" if one.duplicates else ""
-        typer.echo(f"OK: {one.scenario}, {count(one.cells, 'cell')}{same}")
-        if one.missing is not None:
-            typer.echo(f"  `corebound run` would skip cells: {one.missing.what}")
-            typer.echo(f"  {one.missing.fix}")
+    for scenario in checked:
+        same = (
+            f", {scenario.duplicates} the same as another on this host"
+            if scenario.duplicates
+            else ""
+        )
+        typer.echo(f"OK: {scenario.scenario}, {count(scenario.cells, 'cell')}{same}")
+        if scenario.missing is not None:
+            typer.echo(f"  `corebound run` would skip cells: {scenario.missing.what}")
+            typer.echo(f"  {scenario.missing.fix}")
 
 
 def schema(
