@@ -274,7 +274,7 @@ class ClassResult(Struct, frozen=True, kw_only=True):
         return "" if spread is None else percent(math.expm1(spread))
 
 
-class ConfigurationAcross(Struct, frozen=True, kw_only=True):
+class ConfigurationRow(Struct, frozen=True, kw_only=True):
     """One configuration of a scenario in all classes.
 
     Attributes:
@@ -311,7 +311,7 @@ class ScenarioAcross(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    rows: tuple[ConfigurationAcross, ...]
+    rows: tuple[ConfigurationRow, ...]
     other_version: tuple[str, ...]
 
 
@@ -327,7 +327,7 @@ class OutlierHost(Struct, frozen=True, kw_only=True):
     """A host that is far from its class, in which rows, and what else differs."""
 
     host: HostSummary
-    rows: tuple[tuple[ScenarioAcross, ConfigurationAcross, Member], ...]
+    rows: tuple[tuple[ScenarioAcross, ConfigurationRow, Member], ...]
     differs: tuple[Difference, ...]
 
 
@@ -549,7 +549,7 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
         for row, classes in rows:
             difference, differs = next(significant)
             judged.append(
-                ConfigurationAcross(
+                ConfigurationRow(
                     key=row.key,
                     name=row.name,
                     kind=row.kind,
@@ -598,7 +598,7 @@ def _class_result(
 def _outlier_hosts(
     hosts: Sequence[HostSummary], scenarios: Sequence[ScenarioAcross]
 ) -> tuple[OutlierHost, ...]:
-    rows: dict[str, list[tuple[ScenarioAcross, ConfigurationAcross, Member]]] = {}
+    rows: dict[str, list[tuple[ScenarioAcross, ConfigurationRow, Member]]] = {}
     for scenario in scenarios:
         for row in scenario.rows:
             for each in row.classes:

@@ -24,7 +24,7 @@ from corebound.analysis.commit_comparison import (
     Side,
 )
 from corebound.analysis.compared import ComparedRow
-from corebound.analysis.host_comparison import ConfigurationAcross, HardwareClass, HostComparison
+from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
 from corebound.analysis.launch_metrics import (
     context_switches,
     median_of,
@@ -483,7 +483,7 @@ def _finite_exp(log: float | None) -> float | None:
 
 
 def _configuration_document(
-    row: ConfigurationAcross, names: Mapping[HardwareClass, str]
+    row: ConfigurationRow, names: Mapping[HardwareClass, str]
 ) -> dict[str, Any]:
     value, measured, bounds = (
         ("speedup_ratio", "speedup", "speedup_bounds")

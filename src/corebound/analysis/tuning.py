@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import RaceRule, TuningRecord
+from corebound.records.tuning import RaceRule, Tuning
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
@@ -103,7 +103,7 @@ def objective_summary(
 
 
 def entrants(
-    of: Contest, launches: LaunchesByBlock, tuning: TuningRecord, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> list[Entrant]:
     """The configurations with their launches, as a race needs them.
 
@@ -117,11 +117,7 @@ def entrants(
 
 
 def _entrant(
-    cell: Cell,
-    launches: Mapping[int, Launch],
-    tuning: TuningRecord,
-    summarise: Summarise,
-    of: Contest,
+    cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
 ) -> Entrant:
     log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
     for block, launch in launches.items():
@@ -182,7 +178,7 @@ def total_seconds(launch: Launch) -> float:
 
 
 def standing(
-    of: Contest, launches: LaunchesByBlock, tuning: TuningRecord, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> Standing:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
@@ -275,7 +271,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     run: Run
     source: ScenarioSource
-    tuning: TuningRecord
+    tuning: Tuning
     contest: Contest
     standing: Standing
     confirmed: tuple[Confirmed, ...]
@@ -308,20 +304,18 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     @property
     def launched_fresh(self) -> frozenset[str]:
         """The keys of the finalists that have fresh launches."""
-        return frozenset(
-            finalist.cell.key for finalist in self.confirmed if finalist.summary.launches
-        )
+        return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)
 
     @property
     def ranked(self) -> tuple[str, ...]:
         """The keys of those that raced: the recommended one first, the first dropped last."""
         race, best = self.standing.race, self.recommended
-        keys = (*race.remaining, *(left.key for left in reversed(race.dropped)))
+        keys = (*race.remaining, *(one.key for one in reversed(race.dropped)))
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 
     def summary(self, key: str) -> CellSummary:
         """The launches that give a configuration its value: its fresh ones if it has any."""
-        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
+        fresh = {one.cell.key: one.summary for one in self.confirmed}
         return fresh[key] if key in self.launched_fresh else self.summaries[key]
 
     def compared(self, key: str, other: str) -> Comparison | None:
@@ -329,7 +323,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
         None without launches of both.
         """
-        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
+        fresh = {one.cell.key: one.summary for one in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
         if key not in summaries or other not in summaries:
@@ -348,9 +342,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     def against(self, key: str | None) -> Comparison | None:
         """The winner of the race compared with a finalist, by fresh launches."""
-        return next(
-            (finalist.comparison for finalist in self.confirmed if finalist.cell.key == key), None
-        )
+        return next((one.comparison for one in self.confirmed if one.cell.key == key), None)
 
 
 def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
@@ -447,18 +439,16 @@ def _confirmed(
     )
 
 
-def _advice(
-    state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: TuningRecord
-) -> Advice:
+def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: Tuning) -> Advice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
-    has_fresh = all(finalist.summary.attempts >= least for finalist in confirmed)
+    has_fresh = all(one.summary.attempts >= least for one in confirmed)
     if state.race.ending is None or not has_fresh:
         return "unfinished"
     if state.finalists is None:
         return "nothing works"
     if state.finalists.recommended == of.default:
         return "keep the default"
-    default = next((finalist for finalist in confirmed if finalist.cell.key == of.default), None)
+    default = next((one for one in confirmed if one.cell.key == of.default), None)
     if default is None or default.summary.median_ns is None:
         return "change"  # the default does not work at all
     verdict = default.comparison.verdict if default.comparison is not None else "inconclusive"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from corebound.analysis.host_comparison import (
     ClassResult,
-    ConfigurationAcross,
+    ConfigurationRow,
     HardwareClass,
     HostComparison,
     Member,
@@ -133,7 +133,7 @@ def _differences(scenario: ScenarioAcross, names: dict[HardwareClass, str]) -> I
 
 
 def _by_class(
-    row: ConfigurationAcross, names: dict[HardwareClass, str], *, show_all: bool
+    row: ConfigurationRow, names: dict[HardwareClass, str], *, show_all: bool
 ) -> tuple[list[tuple[str, ...]], int]:
     """The values of each class, and whether the row is left out as not clear."""
     decided = any(each.verdict in {"faster", "slower"} for each in row.classes)
@@ -143,7 +143,7 @@ def _by_class(
 
 
 def _by_host(
-    row: ConfigurationAcross, names: dict[HardwareClass, str], *, show_all: bool
+    row: ConfigurationRow, names: dict[HardwareClass, str], *, show_all: bool
 ) -> tuple[list[tuple[str, ...]], int]:
     """The values of each host, and how many are left out as not clear."""
     members = [(each.hardware, member) for each in row.classes for member in each.members]
@@ -161,7 +161,7 @@ def _of(result: ClassResult) -> str:
     return relative_speed(result.value) if result.value is not None else TOO_WIDE
 
 
-def _class_values(result: ClassResult, row: ConfigurationAcross) -> tuple[str, str, str, str]:
+def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
     """Hosts, value, interval and spread of one class in a row."""
     hosts = str(len(result.members))
     if result.outliers:
@@ -178,7 +178,7 @@ def _class_values(result: ClassResult, row: ConfigurationAcross) -> tuple[str, s
     return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
 
 
-def _host_values(member: Member, row: ConfigurationAcross) -> tuple[str, str, str]:
+def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     """Value, interval and a mark for an outlier of one host in a row."""
     cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
     if row.kind == "time" or cell.speedup is None:
@@ -233,7 +233,7 @@ def outlier_anchor(host: str) -> str:
     return f"outlier-{host}"
 
 
-def _deviation(scenario: ScenarioAcross, row: ConfigurationAcross, member: Member) -> Item:
+def _deviation(scenario: ScenarioAcross, row: ConfigurationRow, member: Member) -> Item:
     of_class = row.of(member.host.hardware)
     typical = of_class.value if of_class is not None else None
     own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns

@@ -35,7 +35,7 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.records.tuning import TuningRecord
+from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
@@ -101,7 +101,7 @@ def _proof(proof: Proof) -> Fact:
 def race_table(result: TuneResult) -> Table:
     """The race: how each configuration left it, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
-    dropped = {left.key: left for left in race.dropped}
+    dropped = {one.key: one for one in race.dropped}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
@@ -431,7 +431,7 @@ def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
     by_key = {cell.key: cell for cell in cells}
     known = {key: name_of(cell, by_key.get(default or "")) for key, cell in by_key.items()}
     race = now.race
-    dropped = [known[left.key] for left in race.dropped if left.block == race.blocks - 1]
+    dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
     text = f"Block {race.blocks}: {len(race.remaining)} of {len(cells)} remain"
     if race.leader is not None:
         text += f". Leader: {known[race.leader]}"
@@ -464,7 +464,7 @@ def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
     }
 
 
-def load_text(tuning: TuningRecord) -> str:
+def load_text(tuning: Tuning) -> str:
     """A load in words: `batch=1, sequence=128`."""
     return ", ".join(f"{name}={value}" for name, value in tuning.load)
 
@@ -520,13 +520,13 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             "remaining": race.remaining,
             "dropped": [
                 {
-                    **cell_identity(str(result.source.document["name"]), left.key),
-                    **attributes(left, "block", "by"),
-                    "ratio": left.ratio[0] if left.ratio else None,
-                    "least_ratio": left.ratio[1] if left.ratio else None,
-                    "reason": left.reason,
+                    **cell_identity(str(result.source.document["name"]), one.key),
+                    **attributes(one, "block", "by"),
+                    "ratio": one.ratio[0] if one.ratio else None,
+                    "least_ratio": one.ratio[1] if one.ratio else None,
+                    "reason": one.reason,
                 }
-                for left in race.dropped
+                for one in race.dropped
             ],
         },
         "ties": finalists.ties if finalists else (),

@@ -44,7 +44,7 @@ class NotTried(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class TuningRecord(Struct, frozen=True, kw_only=True):
+class Tuning(Struct, frozen=True, kw_only=True):
     """What a run of `corebound tune` races for.
 
     Attributes:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import Contest, contest
 from corebound.planning.plan import PlannedCell, shorten_pilot
 from corebound.records.launch_record import Kind
-from corebound.records.tuning import TuningRecord
+from corebound.records.tuning import Tuning
 from corebound.scenario.models import Scenario
 
 # The first launches iterate for at most this share of a budget, all cells together. So there is
@@ -30,7 +30,7 @@ class Task(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     planned: tuple[PlannedCell, ...]
     turns: int = 1
-    tuning: TuningRecord | None = None
+    tuning: Tuning | None = None
 
     @property
     def duplicates(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing, total_seconds
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
-from corebound.records.tuning import TuningRecord
+from corebound.records.tuning import Tuning
 from corebound.stats.racing import candidates_with_time
 
 # No launch is ended before, because starting a framework takes that long.
@@ -29,7 +29,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
     """
 
     contest: Contest
-    tuning: TuningRecord
+    tuning: Tuning
     launches: LaunchesByBlock
     summarise: Summarise
     known: dict[int, frozenset[str]] = field(default_factory=dict)

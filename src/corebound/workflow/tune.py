@@ -35,7 +35,7 @@ from corebound.present.tune import (
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, TuningRecord
+from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
@@ -236,7 +236,7 @@ def _check(
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
     candidates, tuning = _candidates(load_one(request), request, notify)
 
-    def plan(tuning: TuningRecord, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
+    def plan(tuning: Tuning, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
         plain = replace(request, profile=None, only=(), seed=seed)
         run, (task,) = plan_run((candidates,), plain, notify)
         return replace(run, tuning=tuning), (replace(task, tuning=tuning),)
@@ -284,7 +284,7 @@ def load_one(request: TuneRequest) -> LoadedScenario:
 
 def _candidates(
     loaded: LoadedScenario, request: TuneRequest, notify: Notify
-) -> tuple[LoadedScenario, TuningRecord]:
+) -> tuple[LoadedScenario, Tuning]:
     """The scenario whose cells race: first all candidates, then those within `max_candidates`."""
     space = search_space(
         loaded.scenario,
@@ -327,7 +327,7 @@ def _candidates(
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = TuningRecord(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
+    tuning = Tuning(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
     return with_candidates(kept) if left_out else everything, tuning
 
 
@@ -447,7 +447,7 @@ class _RaceReporter(Struct, frozen=True):
 
     reporter: Reporter
     task: Task
-    tuning: TuningRecord
+    tuning: Tuning
     done: tuple[Launch, ...]
 
     def notify(self, message: str) -> None:
@@ -475,7 +475,7 @@ class _RaceObserver:
         observer: Observer,
         notify: Notify,
         task: Task,
-        tuning: TuningRecord,
+        tuning: Tuning,
         done: Sequence[Launch],
     ) -> None:
         self._observer = observer

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import analyse_tuning
 from corebound.present.tune import certainty, headline
 from corebound.records.telemetry import Disturbance
-from corebound.records.tuning import RaceRule, TuningRecord
+from corebound.records.tuning import RaceRule, Tuning
 from corebound.scenario.objectives import Objective
 from corebound.stats.comparison import compare_expected
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
@@ -65,7 +65,7 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
 def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
     noisy_ms = {DEFAULT: (8.0, 14.0), BOUND: (7.5, 13.0, 9.0)}
     others_ms = {ONE_THREAD: 24.0, ONE_CPU: 25.0}
-    tuning = TuningRecord(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
+    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
 
     result = analyse_tuning(*a_tuned_run({**noisy_ms, **others_ms}, tuning=tuning))
 
@@ -77,7 +77,7 @@ def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
 
 
 def test_launches_that_were_discarded_count_in_the_budget() -> None:
-    tuning = TuningRecord(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
+    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
     run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)
     # Four blocks of four launches of a second.
     run = replace(run, tuning=replace(tuning, rule=replace(tuning.rule, budget_s=16.0)))
@@ -165,7 +165,7 @@ def test_a_race_that_was_killed_is_unfinished(most: int) -> None:
 
 @pytest.mark.parametrize(("objective", "recommended"), [("latency", BOUND), ("cost", ONE_CPU)])
 def test_the_objective_decides_what_is_best(objective: Objective, recommended: str) -> None:
-    tuning = TuningRecord(objective=objective, rule=RaceRule())
+    tuning = Tuning(objective=objective, rule=RaceRule())
     cpu_ms = {DEFAULT: 20.0, ONE_THREAD: 15.0, BOUND: 16.0, ONE_CPU: 12.0}
 
     result = analyse_tuning(*a_tuned_run(PLANTED, tuning=tuning, cpu_ms=cpu_ms))

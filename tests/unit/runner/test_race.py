@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import analyse_tuning
 from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import Launch
-from corebound.records.tuning import RaceRule, TuningRecord
+from corebound.records.tuning import RaceRule, Tuning
 from corebound.runner import Job, Task, is_complete
 from support.build import a_run, a_traffic
 from support.runs import a_disturbed_outcome, a_runner, a_task, an_outcome, launched
@@ -31,9 +31,7 @@ def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
 
 def a_race_task(*, rule: RaceRule | None = None) -> Task:
     task = a_task(bindings=("none", "one-cpu", "physical-cores", "logical-cpus"))
-    tuning = TuningRecord(
-        objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3)
-    )
+    tuning = Tuning(objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3))
     return replace(task, tuning=tuning)
 
 

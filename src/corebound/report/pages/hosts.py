@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
-    ConfigurationAcross,
+    ConfigurationRow,
     HardwareClass,
     HostComparison,
     ScenarioAcross,
@@ -45,7 +45,7 @@ COMPARE = CommandLine("corebound compare --by class")
 
 
 # A configuration of a scenario in all classes.
-MatrixRow = tuple[ScenarioAcross, ConfigurationAcross]
+MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
 
 
 class Matrix(Struct, frozen=True, kw_only=True):
@@ -162,14 +162,14 @@ def _host_table(hosts: Sequence[HostRecords], classes: Mapping[str, str]) -> Tab
     )
 
 
-def _best(scenario: ScenarioAcross) -> ConfigurationAcross | None:
+def _best(scenario: ScenarioAcross) -> ConfigurationRow | None:
     """The configuration that is fastest over all classes; None without ratios."""
     rows = [row for row in scenario.rows if row.kind == "speedup" and _values(row)]
     return max(rows, key=lambda row: math.fsum(map(math.log, _values(row))) / len(_values(row)),
                default=None)  # fmt: skip
 
 
-def _values(row: ConfigurationAcross) -> list[float]:
+def _values(row: ConfigurationRow) -> list[float]:
     return [each.value for each in row.classes if each.value is not None]
 
 
