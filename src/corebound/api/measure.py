@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+from msgspec.structs import asdict
+
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.comparison import Comparison
@@ -168,5 +170,4 @@ def measurement_of(result: RunResult) -> Measurement:
 
 def with_results(comparison: Comparison, results: Results) -> Measurement:
     """The comparison, with the launches behind it."""
-    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
-    return Measurement(**fields, results=results)
+    return Measurement(**asdict(comparison), results=results)

@@ -67,7 +67,9 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> int:
         """0 with a commit found, 4 if an end could not be measured, else 5."""
-        return exit_code(self.ending)
+        if self.outcome in {"no difference", "inconclusive", "out of time"}:
+            return NO_ANSWER
+        return LaunchError.exit_code if self.outcome == "broken" else 0
 
     @property
     def document(self) -> dict[str, Any]:
@@ -121,13 +123,6 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
     def slowdown_interval(self) -> Ends | None:
         """Its 95 % confidence interval, (low, high); None with too few launches."""
         return ratio_interval_pair(self.ending.interval) if self.ending else None
-
-
-def exit_code(ending: BisectionOutcome | None) -> int:
-    """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
-    if ending is None or ending.outcome in {"no difference", "inconclusive"}:
-        return NO_ANSWER
-    return LaunchError.exit_code if ending.outcome == "broken" else 0
 
 
 class BisectRequest(RunRequest, frozen=True, kw_only=True):

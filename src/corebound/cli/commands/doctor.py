@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from corebound.analysis.wording import count
+from corebound.analysis.wording import capital, count
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
-from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State
+from corebound.machine.doctor.result import CheckResult, HostCheck, State
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.workflow import host_checks as workflow
 from corebound.workflow.host_checks import LIVE, HostChecks
@@ -24,16 +24,7 @@ from corebound.workflow.options import Files, Option
 _WIDTH = 80
 _LEAST_VALUE_WIDTH = 24
 _SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
-_HEADINGS: dict[Group, str] = {
-    "processor": "Processor",
-    "CPUs": "CPUs",
-    "load": "Load",
-    "memory": "Memory",
-    "kernel": "Kernel",
-    "tools": "Tools",
-    "environments": "Environments",
-}
-_NAME_WIDTH = max(len("perf_event_paranoid"), *map(len, _HEADINGS)) + 1
+_NAME_WIDTH = len("perf_event_paranoid") + 1
 _STATE_WIDTH = len("unavailable") + 1
 
 
@@ -133,7 +124,7 @@ def describe(checks: Sequence[HostCheck], *, width: int = _WIDTH) -> str:
     """Render all checks. Commands are never wrapped, so that users can copy them."""
     lines = [_headline(checks)]
     for group, grouped in groupby(checks, key=lambda check: check.group):
-        lines += ["", _HEADINGS[group]]
+        lines += ["", capital(group)]
         for check in grouped:
             lines += _check_lines(check, width)
     return "\n".join(lines)
