@@ -56,9 +56,7 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
             if parameter.annotation is not parameter.empty
         }
         hints = typing.get_type_hints(
-            SimpleNamespace(__annotations__=annotations),
-            function.__globals__,
-            include_extras=True,
+            SimpleNamespace(__annotations__=annotations), function.__globals__, include_extras=True
         )
         config = pydantic.ConfigDict(arbitrary_types_allowed=True)
         return {name: pydantic.TypeAdapter(hint, config=config) for name, hint in hints.items()}

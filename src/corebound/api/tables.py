@@ -215,11 +215,7 @@ def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
 
     return frame(
         (
-            {
-                **cell_columns(result.run, profiled.cell),
-                "launch": profiled.launch.id,
-                **operator,
-            }
+            {**cell_columns(result.run, profiled.cell), "launch": profiled.launch.id, **operator}
             for result in results
             for profiled in cell_profiles(result)
             for operator in profile_data(profiled)["operators"]

@@ -25,12 +25,7 @@ from corebound.exchange.points import (
 from corebound.records import cache, history_files
 from corebound.records.cache import CacheFile
 from corebound.records.codec import UnreadableError
-from corebound.records.history import (
-    HistoryPoints,
-    Series,
-    SharedColumns,
-    reason_kind,
-)
+from corebound.records.history import HistoryPoints, Series, SharedColumns, reason_kind
 
 
 def merge(
@@ -67,10 +62,7 @@ def merge(
 
 
 def separate_units(
-    stored: Iterable[Series],
-    fresh: Iterable[Series],
-    removed: Container[str],
-    changes: list[Fault],
+    stored: Iterable[Series], fresh: Iterable[Series], removed: Container[str], changes: list[Fault]
 ) -> tuple[Sequence[Series], Sequence[Series]]:
     """Give results of one benchmark that measure different things a series each.
 

@@ -15,10 +15,7 @@ from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
 from corebound.records.calibration import Calibration, Noise
 from corebound.units import percent
-from corebound.workflow.calibrate import (
-    CalibrateRequest,
-    calibrate_scenarios,
-)
+from corebound.workflow.calibrate import CalibrateRequest, calibrate_scenarios
 
 _LEGEND = (
     "spread: of the launches. noise floor: smaller differences cannot be detected. "

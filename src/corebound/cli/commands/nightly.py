@@ -7,10 +7,7 @@ import typer
 from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.workflow.nightly import (
-    NightlyRequest,
-    run_nightly,
-)
+from corebound.workflow.nightly import NightlyRequest, run_nightly
 
 
 def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:

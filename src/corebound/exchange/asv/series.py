@@ -18,13 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.exchange.asv.environments import cells_of, host_of
-from corebound.exchange.asv.results import (
-    DAMAGES,
-    BenchmarkEntry,
-    ResultFile,
-    Row,
-    unit_of,
-)
+from corebound.exchange.asv.results import DAMAGES, BenchmarkEntry, ResultFile, Row, unit_of
 from corebound.exchange.measures import more_is_better
 from corebound.exchange.points import (
     VERSION,
