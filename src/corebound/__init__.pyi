@@ -2,13 +2,10 @@ from corebound.analysis.compared import ComparedRow
 from corebound.api.calibrate import Calibrations, calibrate
 from corebound.api.commits import Bisection, bisect, compare_commits
 from corebound.api.comparison import Comparison
-from corebound.api.doctor import HostChecks, doctor, restore_host, tune_host
-from corebound.api.environments import environments, make_environments, remove_environments
 from corebound.api.fleet import Fleet
-from corebound.api.hosts import HostResults
 from corebound.api.measure import Measurement, measure, run
 from corebound.api.nightly import NightlyRun, nightly
-from corebound.api.plan import PlannedConfiguration, RunPlan, check, plan, topology
+from corebound.api.plan import plan
 from corebound.api.regressions import HistoryChange, Regressions
 from corebound.api.reproduce import Reproduction, reproduce
 from corebound.api.results import Results, load
@@ -17,14 +14,28 @@ from corebound.errors import CoreboundError
 from corebound.launch.environments import EnvironmentStatus
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.machine.topology import Topology
-from corebound.workflow.environments import MadeEnvironment, RemovedEnvironment
+from corebound.workflow.environments import (
+    MadeEnvironment,
+    RemovedEnvironment,
+    environments,
+    make_environments,
+    remove_environments,
+)
 from corebound.workflow.examples import Example, WrittenExamples, examples, write_examples
 from corebound.workflow.export import Export, export
+from corebound.workflow.host_checks import HostChecks, doctor, restore_host, tune_host
+from corebound.workflow.hosts import HostResults
 from corebound.workflow.import_history import ImportedProject, import_asv
 from corebound.workflow.import_profile import StoredProfile, import_profiles
 from corebound.workflow.import_results import ImportedResults, import_results
 from corebound.workflow.init import InitResult, init
-from corebound.workflow.plan import CheckedScenario
+from corebound.workflow.plan import (
+    CheckedScenario,
+    PlannedConfiguration,
+    RunPlan,
+    check,
+    topology,
+)
 from corebound.workflow.projects import UpdatedProject, update
 from corebound.workflow.publish import Publication, publish
 from corebound.workflow.recorded_runs import LaunchLog

@@ -22,7 +22,7 @@ from corebound.analysis.wording import (
 )
 from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.stats.comparison import Comparison, Verdict
-from corebound.stats.intervals import Ends, ratio_interval_pair
+from corebound.stats.intervals import Ends
 from corebound.stats.multiplicity import benjamini_hochberg, suite_findings
 
 
@@ -80,17 +80,17 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
     @property
     def speedup_interval(self) -> Ends | None:
         """The 95 % interval of `speedup_ratio`, (low, high); None with too few launches."""
-        return ratio_interval_pair(self.comparison.interval) if self.comparison else None
+        return self.comparison.speedup_interval if self.comparison else None
 
     @property
     def slowdown_ratio(self) -> float | None:
         """The reciprocal of `speedup_ratio`: above 1, `after` is slower."""
-        return 1 / self.comparison.speedup_ratio if self.comparison else None
+        return self.comparison.slowdown_ratio if self.comparison else None
 
     @property
     def slowdown_interval(self) -> Ends | None:
         """The 95 % interval of `slowdown_ratio`, (low, high); None with too few launches."""
-        return (1 / ends[1], 1 / ends[0]) if (ends := self.speedup_interval) else None
+        return self.comparison.slowdown_interval if self.comparison else None
 
     @property
     def p_value(self) -> float | None:

@@ -59,6 +59,14 @@ from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise
 _MOST_LOG = 700.0
 
 
+def attributes(result: object | None, *names: str) -> dict[str, Any]:
+    """Attributes of a result as plain data, by their names; paths are text. None has None each."""
+    return {
+        name: None if result is None else to_builtins(getattr(result, name), enc_hook=str)
+        for name in names
+    }
+
+
 def _spread_pair(interval: Interval | None) -> Ends | None:
     if interval is None or not is_usable_spread(interval.low, interval.high):
         return None
@@ -95,21 +103,14 @@ def comparison_document(comparison: Comparison | None) -> dict[str, Any]:
 
     `speedup_…` is the baseline's time over the cell's, `slowdown_…` the reciprocal.
     """
-    interval = comparison.interval if comparison else None
+    ratios = ("speedup_ratio", "speedup_interval", "slowdown_ratio", "slowdown_interval")
     return {
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "speedup_interval": ratio_interval_pair(interval),
-        "slowdown_ratio": 1 / comparison.speedup_ratio if comparison else None,
-        "slowdown_interval": (1 / interval.high, 1 / interval.low) if interval else None,
-        "verdict": comparison.verdict if comparison else None,
-        "p_value": comparison.p_value if comparison else None,
+        **attributes(comparison, *ratios, "verdict", "p_value"),
         "pairs": comparison.pairs if comparison else 0,
         "inconclusive_because": open_reason(comparison) if comparison else None,
-        "launches_needed": comparison.launches_needed if comparison else None,
+        **attributes(comparison, "launches_needed"),
         "modes": _modes_document(comparison.by_mode) if comparison else None,
-        "slow_blocks": comparison.host_speeds.slow_blocks
-        if comparison and comparison.host_speeds
-        else None,
+        **attributes(comparison.host_speeds if comparison else None, "slow_blocks"),
     }
 
 
@@ -164,6 +165,7 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
     """A cell of one run as columns, without its axes."""
     summary, comparison = cell.summary, cell.comparison
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
+    ends = comparison.speedup_interval if comparison else None
     return {
         "median_ns": summary.median_ns,
         **interval_columns("median", interval_pair(summary.interval), "_ns"),
@@ -190,11 +192,9 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **_span_columns("whole", cell, total_wall_ns, "_ns"),
         **serving_columns(cell.launches),
         "baseline": cell.baseline.key if cell.baseline else None,
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        **interval_columns(
-            "speedup", ratio_interval_pair(comparison.interval) if comparison else None, "_ratio"
-        ),
-        "verdict": comparison.verdict if comparison else None,
+        **attributes(comparison, "speedup_ratio"),
+        **interval_columns("speedup", ends, "_ratio"),
+        **attributes(comparison, "verdict"),
     }
 
 
@@ -231,8 +231,7 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
         **_estimate("p99_ns", served.p99_ns),
         "p99_9_ns": served.p99_9_ns,
         **_estimate("cpu_ns_per_request", served.cpu_ns),
-        "requests": served.requests,
-        "errors": served.errors,
+        **attributes(served, "requests", "errors"),
         "streamed": None if served.streamed is None else streamed_document(served.streamed),
         "workers": _workers(cell, host),
     }
@@ -240,19 +239,18 @@ def serving_document(cell: CellResult, host: Host) -> dict[str, Any] | None:
 
 def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
     """The tokens of streams: rate, times to the first and from one to the next, and goodput."""
-    document = _estimate("tokens_per_s", streamed.tokens_per_s)
-    for name, estimate in (
-        ("first_token_p50_ns", streamed.first_token_p50_ns),
-        ("first_token_p99_ns", streamed.first_token_p99_ns),
-        ("per_token_p50_ns", streamed.per_token_p50_ns),
-        ("per_token_p99_ns", streamed.per_token_p99_ns),
-    ):
-        absent = {name: None, f"{name}_interval": None}
-        document |= absent if estimate is None else _estimate(name, estimate)
-    return {**document, "good_per_s": streamed.good_per_s, "good_share": streamed.good_share}
+    document: dict[str, Any] = {}
+    for name in (
+        "tokens_per_s", "first_token_p50_ns", "first_token_p99_ns", "per_token_p50_ns",
+        "per_token_p99_ns",
+    ):  # fmt: skip
+        document |= _estimate(name, getattr(streamed, name))
+    return document | attributes(streamed, "good_per_s", "good_share")
 
 
-def _estimate(name: str, estimate: TypicalValue) -> dict[str, Any]:
+def _estimate(name: str, estimate: TypicalValue | None) -> dict[str, Any]:
+    if estimate is None:
+        return {name: None, f"{name}_interval": None}
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 
@@ -284,33 +282,23 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def commit_columns(commit: Commit | None) -> dict[str, Any]:
     """The measured revision: its commit, and the tree if it had uncommitted changes."""
-    return {
-        "commit": commit.sha if commit else None,
-        "dirty": commit.dirty if commit else None,
-        "tree": commit.tree if commit else None,
-    }
+    return {"commit": commit.sha if commit else None, **attributes(commit, "dirty", "tree")}
 
 
 def _run(run: Run) -> dict[str, Any]:
     """One of two runs that are compared."""
-    commit = commit_columns(run.commit)
     return {
         "run": run.id,
         "started_at": run.started_at,
         "host": run.host.id,
-        "commit": commit.pop("commit"),
-        "subject": run.commit.subject if run.commit else None,
-        **commit,
+        "commit": run.commit.sha if run.commit else None,
+        **attributes(run.commit, "subject", "dirty", "tree"),
     }
 
 
 def _commit(commit: Commit) -> dict[str, Any]:
     """One of two commits that are compared."""
-    return {
-        "commit": commit.sha,
-        "committed_at": commit.committed_at,
-        "subject": commit.subject,
-    }
+    return {"commit": commit.sha, **attributes(commit, "committed_at", "subject")}
 
 
 def compare_document(
@@ -369,9 +357,7 @@ def _compared_series(series: ComparedSeries) -> dict[str, Any]:
         **cell_identity(series.scenario, series.cell),
         "series": series.series.id,
         "host": series.series.host,
-        "unit": series.unit,
-        "before": series.before,
-        "after": series.after,
+        **attributes(series, "unit", "before", "after"),
         **_compared(series),
     }
 
@@ -393,9 +379,7 @@ def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict
 def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     """The run-to-run variation of one cell."""
     return {
-        "spread_ratio": between.spread_ratio,
-        "freedom": between.freedom,
-        "runs": between.runs,
+        **attributes(between, "spread_ratio", "freedom", "runs"),
         "source": "earlier runs" if between.runs else "default",
     }
 
@@ -424,10 +408,7 @@ def _cell_at_commits(cell: CellAtCommits) -> dict[str, Any]:
         "base_ns": cell.before,
         "head_ns": cell.after,
         **comparison_document(cell.comparison),
-        "verdict": cell.verdict,
-        "is_regression": cell.is_regression,
-        "cpu_ratio": cell.cpu_ratio,
-        "missing": cell.missing,
+        **attributes(cell, "verdict", "is_regression", "cpu_ratio", "missing"),
     }
 
 
@@ -466,9 +447,7 @@ def hosts_document(comparison: HostComparison) -> dict[str, Any]:
         ],
         "scenarios": [
             {
-                "name": scenario.name,
-                "title": scenario.title,
-                "other_version": list(scenario.other_version),
+                **attributes(scenario, "name", "title", "other_version"),
                 "configurations": [_configuration_document(row, names) for row in scenario.rows],
             }
             for scenario in comparison.scenarios
@@ -482,15 +461,14 @@ def hosts_document(comparison: HostComparison) -> dict[str, Any]:
                     {"scenario": scenario.name, "cell": row.key, "kind": row.kind}
                     for scenario, row, _ in outlier.rows
                 ],
-                "differs": [to_builtins(difference) for difference in outlier.differs],
+                **attributes(outlier, "differs"),
             }
             for outlier in comparison.outliers
         ],
         "recommended": [
             {
                 "class": names.get(advice.hardware, advice.hardware.name),
-                "scenario": advice.scenario,
-                "objective": advice.objective,
+                **attributes(advice, "scenario", "objective"),
                 "configurations": [
                     {"configuration": name, "hosts": number} for name, number in advice.recommended
                 ],
@@ -507,13 +485,17 @@ def _finite_exp(log: float | None) -> float | None:
 def _configuration_document(
     row: ConfigurationRow, names: Mapping[HardwareClass, str]
 ) -> dict[str, Any]:
-    value = "speedup_ratio" if row.kind == "speedup" else "time_ns"
+    value, measured, bounds = (
+        ("speedup_ratio", "speedup", "speedup_bounds")
+        if row.kind == "speedup"
+        else ("time_ns", "time_ns", "time_bounds_ns")
+    )
     return {
         "cell": row.key,
         "configuration": row.name,
         "kind": row.kind,
         "classes_differ": row.differs,
-        "difference_p_value": row.difference.p_value if row.difference else None,
+        "difference_p_value": row.difference and row.difference.p_value,
         "classes": [
             {
                 "class": names[each.hardware],
@@ -526,12 +508,8 @@ def _configuration_document(
                 "hosts": [
                     {
                         "host": member.host.id,
-                        "value": member.cell.speedup
-                        if row.kind == "speedup"
-                        else member.cell.time_ns,
-                        "interval": member.cell.speedup_bounds
-                        if row.kind == "speedup"
-                        else member.cell.time_bounds_ns,
+                        "value": getattr(member.cell, measured),
+                        "interval": getattr(member.cell, bounds),
                         "verdict": member.cell.verdict,
                         "deviation_ratio": math.exp(member.deviation.log),
                         "limit_ratio": _finite_exp(member.deviation.limit),

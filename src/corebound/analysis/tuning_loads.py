@@ -48,7 +48,7 @@ class LoadsResult(Struct, frozen=True, kw_only=True):
 
     def has(self, result: TuneResult) -> bool:
         """Whether a race is one of these."""
-        return any(result is one for one in self.results)
+        return any(result is own for own in self.results)
 
     @property
     def unchecked(self) -> tuple[tuple[TuneResult, str], ...]:
@@ -70,15 +70,15 @@ def common_key(results: Sequence[TuneResult]) -> str | None:
     It is the one whose greatest loss is the least, as the races saw it. Among those that lose no
     more than the margin, it is the one that most loads recommend.
     """
-    if not results or any(one.recommended is None for one in results):
+    if not results or any(result.recommended is None for result in results):
         return None
-    recommended = [one.recommended.key for one in results if one.recommended is not None]
+    recommended = [result.recommended.key for result in results if result.recommended is not None]
     shared = [key for key in results[0].cells if all(key in other.cells for other in results[1:])]
     worst: dict[str, float] = {}
     for key in shared:
         ratios = [
-            1.0 if key == best else _ratio(one.compared(best, key))
-            for one, best in zip(results, recommended, strict=True)
+            1.0 if key == best else _ratio(result.compared(best, key))
+            for result, best in zip(results, recommended, strict=True)
         ]
         if all(ratio is not None for ratio in ratios):
             worst[key] = max(ratio for ratio in ratios if ratio is not None)
@@ -126,9 +126,9 @@ def _fresh(
     result: TuneResult, best: str, key: str, checks: Mapping[str, Sequence[TuneResult]]
 ) -> Comparison | None:
     """Two cells of a race compared by launches that did not choose them; None without any."""
-    for one in (result, *reversed(checks.get(result.run.id, ()))):
-        if {best, key} <= one.launched_fresh:
-            return one.compared(best, key)
+    for measured in (result, *reversed(checks.get(result.run.id, ()))):
+        if {best, key} <= measured.launched_fresh:
+            return measured.compared(best, key)
     return None
 
 

@@ -10,7 +10,6 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -30,8 +29,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # A time limit in seconds.
 Budget: TypeAlias = Annotated[float, pydantic.Field(gt=0)]
-# The range that every framework accepts.
-Seed: TypeAlias = Annotated[int, pydantic.Field(ge=0, le=2**32 - 1)]
 
 
 def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P, T]:
@@ -59,9 +56,7 @@ def checked(function: Callable[P, T], *, name: str | None = None) -> Callable[P,
             if parameter.annotation is not parameter.empty
         }
         hints = typing.get_type_hints(
-            SimpleNamespace(__annotations__=annotations),
-            function.__globals__,
-            include_extras=True,
+            SimpleNamespace(__annotations__=annotations), function.__globals__, include_extras=True
         )
         config = pydantic.ConfigDict(arbitrary_types_allowed=True)
         return {name: pydantic.TypeAdapter(hint, config=config) for name, hint in hints.items()}
@@ -136,11 +131,6 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         return f"`corebound.{found['name']}({', '.join([*found['files'].split(), flag])})`"
 
     return _OPTION.sub(option, _COMMAND.sub(command, text))
-
-
-def path_or_none(path: str | os.PathLike[str] | None) -> Path | None:
-    """A path that may be missing."""
-    return None if path is None else Path(path)
 
 
 def _passed(

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from corebound.api.arguments import Budget, Seed
+from msgspec.structs import asdict
+
+from corebound.api.arguments import Budget
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
-from corebound.api.shown import Shown
+from corebound.present.shown import Shown
 from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.calibrate import (
     CalibrateRequest,
+    CalibrateResult,
     calibrate_scenarios,
-    calibrations_document,
 )
 from corebound.workflow.options import request_of
 
 
-class Calibrations(Shown, frozen=True, kw_only=True):
+class Calibrations(Shown, CalibrateResult, frozen=True, kw_only=True):
     """The noise of each scenario's baseline on this host.
 
     Attributes:
@@ -29,14 +31,11 @@ class Calibrations(Shown, frozen=True, kw_only=True):
             number of launches, `floor_ratio` (0.02 is ±2 %), `false_alarm_rate` and
             `detectable_ratio`.
         results: All launches, of both copies of each baseline.
-        document: The same as plain data, as `corebound calibrate --json` prints it.
     """
 
     shown: ClassVar = ("scenario", "cell", "noise")
 
-    calibrations: tuple[Calibration, ...]
     results: Results
-    document: Sequence[Mapping[str, Any]]
 
     def __len__(self) -> int:
         """The number of calibrated scenarios."""
@@ -51,7 +50,7 @@ def calibrate(
     *files: str | PathLike[str],
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     records: str | PathLike[str] = RECORDS,
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
@@ -71,11 +70,5 @@ def calibrate(
         ScenarioFaults: A file has mistakes; `faults` lists all of them.
         CoreboundError: The environments or the host do not allow the run.
     """
-    calibrations, result = calibrate_scenarios(
-        request_of(CalibrateRequest, locals()), CallReporter(notify)
-    )
-    return Calibrations(
-        calibrations=calibrations,
-        results=of_files([result.file]),
-        document=calibrations_document(calibrations),
-    )
+    result = calibrate_scenarios(request_of(CalibrateRequest, locals()), CallReporter(notify))
+    return Calibrations(**asdict(result), results=of_files([result.run.file]))

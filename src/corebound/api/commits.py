@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import Field
+from msgspec.structs import asdict
 
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.measure import Measurement, with_results
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
-from corebound.api.shown import Shown
+from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
-from corebound.records.run_record import Commit
 from corebound.scenario.models import ProfileName
-from corebound.stats.bisection import Outcome
-from corebound.stats.intervals import Ends
 from corebound.workflow import compare_commits as workflow
-from corebound.workflow.bisect import BisectRequest, bisect_commits
+from corebound.workflow.bisect import BisectRequest, BisectResult, bisect_commits
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
@@ -73,46 +70,18 @@ def compare_commits(
     return with_results(comparison, of_files([outcome.records]))
 
 
-class Bisection(Shown, frozen=True, kw_only=True):
+class Bisection(Shown, BisectResult, frozen=True, kw_only=True):
     """The result of a search among commits.
 
     Attributes:
-        scenario: The scenario.
-        cell: The configuration, such as `binding=none,threads=2`.
-        axes: The same by axis; values are text.
-        outcome: `found`: `commit` made the change. `range`: one of `suspects` did. `no difference`
-            between the ends, within the margin. `inconclusive`: a difference can be neither shown
-            nor excluded. `broken`: an end could not be measured. `out of time`: the budget ended
-            first.
-        suspects: The commits of which one made the change.
-        good: The last commit known to be as fast as the good end.
-        bad: The first commit known to be as slow as the bad end.
-        slowdown_ratio: Time of an iteration at `bad` over that at `good`; None if unknown.
-        slowdown_interval: Its 95 % confidence interval, (low, high); None with too few launches.
         results: All launches of the search.
-        document: The same as plain data, as `corebound bisect --json` prints it.
     """
 
     shown: ClassVar = (
         "scenario", "cell", "outcome", "suspects", "slowdown_ratio", "slowdown_interval",
     )  # fmt: skip
 
-    scenario: str
-    cell: str
-    axes: Mapping[str, str]
-    outcome: Outcome | Literal["out of time"]
-    suspects: tuple[Commit, ...]
-    good: Commit
-    bad: Commit
-    slowdown_ratio: float | None
-    slowdown_interval: Ends | None
     results: Results
-    document: Mapping[str, Any]
-
-    @property
-    def commit(self) -> Commit | None:
-        """The commit that made the change; None unless it was found."""
-        return self.suspects[0] if self.outcome == "found" else None
 
 
 def bisect(
@@ -122,7 +91,7 @@ def bisect(
     *,
     cell: str | None = None,
     only: Sequence[str] = (),
-    launches: Annotated[int, Field(ge=3, le=1000)] | None = None,
+    launches: int | None = None,
     budget_s: Budget | None = None,
     fresh: bool = False,
     config: str | PathLike[str] = CONFIG,
@@ -153,17 +122,4 @@ def bisect(
         CoreboundError: The environments or the host do not allow the runs.
     """
     found = bisect_commits(request_of(BisectRequest, locals(), scenario=file), CallReporter(notify))
-    document = found.document
-    return Bisection(
-        scenario=found.cell.scenario,
-        cell=found.cell.key,
-        axes=dict(found.cell.axes),
-        outcome=found.outcome,
-        suspects=found.suspects,
-        good=found.good,
-        bad=found.bad,
-        slowdown_ratio=document["slowdown_ratio"],
-        slowdown_interval=document["slowdown_interval"],
-        results=of_files(found.records),
-        document=document,
-    )
+    return Bisection(**asdict(found), results=of_files(found.records))

@@ -20,9 +20,9 @@ from corebound.analysis.serialize import (
 )
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import count
-from corebound.api.shown import Shown
 from corebound.errors import InputError
 from corebound.present.compare import rows_table, side_titles
+from corebound.present.shown import Shown
 from corebound.stats.comparison import Verdict
 from corebound.stats.intervals import Ends
 from corebound.stats.multiplicity import suite_findings

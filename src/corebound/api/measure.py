@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
+from msgspec.structs import asdict
 
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, Seed
+from corebound.api.arguments import Budget
 from corebound.api.comparison import Comparison
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, RunReader
@@ -107,10 +107,10 @@ def run(
     only: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     budget_s: Budget | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     resume: bool = False,
     operators: bool = True,
-    launches: Annotated[int, Field(ge=1, le=1000)] | None = None,
+    launches: int | None = None,
     favour_doubtful: bool = False,
     config: str | PathLike[str] = CONFIG,
     project_python: str | PathLike[str] | None = None,
@@ -170,5 +170,4 @@ def measurement_of(result: RunResult) -> Measurement:
 
 def with_results(comparison: Comparison, results: Results) -> Measurement:
     """The comparison, with the launches behind it."""
-    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
-    return Measurement(**fields, results=results)
+    return Measurement(**asdict(comparison), results=results)

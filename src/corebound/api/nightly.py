@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import asdict
 
 from corebound.api.arguments import Budget
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, load
-from corebound.api.shown import Shown
+from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly import (
@@ -18,34 +19,20 @@ from corebound.workflow.nightly import (
     NightlyRequest,
     run_nightly,
 )
-from corebound.workflow.nightly_summary import summary_document, summary_text
+from corebound.workflow.nightly_summary import NightlySummary
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS
 
 
-class NightlyRun(Shown, frozen=True, kw_only=True):
+class NightlyRun(Shown, NightlySummary, frozen=True, kw_only=True):
     """The result of a nightly run.
 
     Attributes:
-        status: `ok`, `regression`, `recommendation lost`, `launches failed`, `nothing measured`,
-            `series not analysed`, `failed` or `crashed`.
-        exit_code: The exit code of the command.
         started_at: When it began, as in the names of its records.
-        steps: The exit code of each step, by its name.
-        failed_step: The step at which it ended; None if all were carried out.
-        text: The summary, with a paragraph for each new regression.
         results: All records, of earlier runs too; `results.regressions()` analyses them.
-        document: The summary as plain data, as `corebound nightly --json` prints it.
     """
 
-    status: str
-    exit_code: int
-    started_at: str
-    steps: Mapping[str, int]
-    failed_step: str | None
-    text: str
     results: Results
-    document: Mapping[str, Any]
 
     def heading(self) -> str:
         """The summary."""
@@ -102,15 +89,6 @@ def nightly(
     """
     files = files or (DEFAULT_SCENARIOS,)
     night = run_nightly(request_of(NightlyRequest, locals()), CallReporter(notify).notify)
-    failure = night.result.failure
-    return NightlyRun(
-        status=night.status,
-        exit_code=night.exit_code,
-        started_at=night.started_at,
-        steps=night.result.codes,
-        failed_step=failure.step if failure is not None else None,
-        text=summary_text(night),
-        # An early failure leaves no records.
-        results=load(records) if Path(records).exists() else Results([]),
-        document=summary_document(night),
-    )
+    # An early failure leaves no records.
+    results = load(records) if Path(records).exists() else Results([])
+    return NightlyRun(**asdict(night), results=results)

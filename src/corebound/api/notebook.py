@@ -28,6 +28,7 @@ from corebound.present.sections import (
     Value,
     text_of,
 )
+from corebound.present.shown import in_notebook
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
@@ -38,69 +39,18 @@ from corebound.report.charts.intervals import (
 )
 from corebound.units import duration
 
-# The colours and the marks of the site (reports/assets/site.css), for elements of this class only.
-_STYLE = """
-.corebound { color-scheme: light; --ink: light-dark(#14171b, #e9ecef);
-  --soft: light-dark(#4a525b, #aab2bb); --line: light-dark(#dcdfe2, #2b3137);
-  --band: light-dark(#e3e6e8, #272d34); --good: light-dark(#0059a6, #6bb2ff);
-  --bad: light-dark(#a83c06, #ff935e); color: var(--ink); max-width: 60rem; overflow-x: auto;
-  font: 0.875rem/1.4 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
-[data-jp-theme-light="false"] .corebound, .vscode-dark .corebound, [data-theme="dark"] .corebound {
-  color-scheme: dark; }
-.corebound p { margin: 0 0 0.4rem; color: var(--soft); }
-.corebound p b { color: var(--ink); font-weight: 600; }
-.corebound table { border-collapse: collapse; width: 100%; margin: 0 0 1rem; font-size: inherit;
-  color: inherit; table-layout: auto; }
-.corebound :is(td, th) { text-align: right; padding: 0.3rem 0.6rem; white-space: nowrap;
-  border-bottom: 1px solid var(--line); font-weight: 400; vertical-align: middle;
-  background: none; }
-.corebound th { color: var(--soft); }
-.corebound :is(td, th):first-child { text-align: left; white-space: normal; }
-.corebound .verdict small { display: block; white-space: normal; max-width: 12rem;
-  margin-left: auto; }
-.corebound .texts :is(td, th) { text-align: left; white-space: normal; overflow-wrap: anywhere; }
-.corebound small { color: var(--soft); font-size: 0.8125rem; }
-.corebound .plot, .corebound .axis { min-width: 12rem; width: 40%; padding-inline: 0; }
-.corebound .axis { position: relative; height: 1.4rem; }
-.corebound .axis span { position: absolute; bottom: 0.1rem; transform: translateX(-50%); }
-.corebound .axis .minor { display: none; }
-.corebound svg { display: block; width: 100%; height: 2.1rem; overflow: visible; }
-.corebound svg path { fill: none; vector-effect: non-scaling-stroke; }
-.corebound svg .good { --mode: var(--good); }
-.corebound svg .bad { --mode: var(--bad); }
-.corebound svg .plain { --mode: var(--soft); }
-.corebound svg :is(.ci, .est, .run) { stroke: var(--mode); }
-.corebound svg .ci { stroke-width: 3; }
-.corebound svg .est { stroke-width: 11; stroke-linecap: round; }
-.corebound svg .run { stroke-width: 4; stroke-linecap: round; opacity: 0.42; }
-.corebound svg .one { stroke: var(--ink); }
-.corebound svg .grid { stroke: var(--line); }
-.corebound svg path.noise { fill: var(--band); }
-.corebound .good { color: var(--good); }
-.corebound .bad { color: var(--bad); }
-"""
-
 
 def compared_html(*parts: tuple[str, Table]) -> str:
     """Tables of comparisons with the chart of each interval, each below its head, which is HTML."""
-    return _document("".join(head + (_table(table) if table.rows else "") for head, table in parts))
-
-
-def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Any result as a table of texts; line ends of the heading are kept."""
-    head = f'<p style="white-space:pre-line"><b>{escape(heading)}</b></p>' if heading else ""
-    titles = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in headings)
-    top = f"<thead><tr>{titles}</tr></thead>" if any(headings) else ""
-    cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return _document(f'{head}<table class="texts">{top}<tbody>{body}</tbody></table>')
+    shown = (head + (_table(table) if table.rows else "") for head, table in parts)
+    return in_notebook("".join(shown))
 
 
 def results_html(results: Sequence[ScenarioResult]) -> str:
     """Each scenario's configurations as a table with the chart of each interval."""
     if not results:
-        return _document("<p>No results.</p>")
-    return _document("".join(_scenario(result) for result in results))
+        return in_notebook("<p>No results.</p>")
+    return in_notebook("".join(_scenario(result) for result in results))
 
 
 def _scenario(result: ScenarioResult) -> str:
@@ -189,7 +139,3 @@ def _cell(value: Value, axis: Axis | None) -> str:
             first, second = text_of(value), ""
     below = f"<br><small>{escape(second)}</small>" if second else ""
     return f"<td>{escape(first)}{below}</td>"
-
-
-def _document(content: str) -> str:
-    return f'<div class="corebound"><style>{_STYLE}</style>{content}</div>'

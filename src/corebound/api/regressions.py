@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from corebound.analysis.serialize import interval_columns
 from corebound.analysis.triage import change_status
-from corebound.api.shown import Shown
 from corebound.api.tables import CHANGES
 from corebound.exchange.run_export import axis_columns, frame
+from corebound.present.shown import Shown
 from corebound.records.decisions import State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import Field
+from msgspec.structs import asdict
 
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
-from corebound.api.shown import Shown
+from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
-from corebound.stats.intervals import Ends
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
-from corebound.workflow.reproduce import ReproduceRequest, reproduce_result
+from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
-class Reproduction(Shown, frozen=True, kw_only=True):
+class Reproduction(Shown, ReproduceResult, frozen=True, kw_only=True):
     """Whether a recorded result holds.
 
     Attributes:
-        scenario: The scenario.
-        cell: The configuration, such as `binding=none,threads=2`.
-        axes: The same by axis; values are text.
-        holds: Whether the result holds; None if the launches do not decide.
-        verdict: The new result relative to the recorded one.
-        recorded_ns: The recorded time of an iteration, in nanoseconds.
-        now_ns: The time now.
-        slowdown_ratio: The time now over the recorded one.
-        slowdown_interval: Its 95 % confidence interval, (low, high); None with too few launches.
         margin: The largest share that counts as equal.
         differences: What differs in the host and the environment; empty unless `anyway`.
         results: The recorded run, and the new one.
-        document: The same as plain data, as `corebound reproduce --json` prints it.
     """
 
     shown: ClassVar = (
@@ -42,26 +31,14 @@ class Reproduction(Shown, frozen=True, kw_only=True):
         "differences",
     )  # fmt: skip
 
-    scenario: str
-    cell: str
-    axes: Mapping[str, str]
-    holds: bool | None
-    verdict: Literal["faster", "slower", "equivalent", "inconclusive"]
-    recorded_ns: float
-    now_ns: float
-    slowdown_ratio: float
-    slowdown_interval: Ends | None
-    margin: float
-    differences: tuple[str, ...]
     results: Results
-    document: Mapping[str, Any]
 
 
 def reproduce(
     record: str | PathLike[str],
     cell: str | None = None,
     *,
-    launches: Annotated[int, Field(ge=2, le=1000)] | None = None,
+    launches: int | None = None,
     anyway: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
@@ -89,19 +66,4 @@ def reproduce(
     """
     request = request_of(ReproduceRequest, locals(), record=str(record))
     result = reproduce_result(request, CallReporter(notify))
-    document = result.document
-    return Reproduction(
-        scenario=result.cell.scenario,
-        cell=result.cell.key,
-        axes=dict(result.cell.axes),
-        holds=result.holds,
-        verdict=result.comparison.verdict,
-        recorded_ns=result.medians_ns[0],
-        now_ns=result.medians_ns[1],
-        slowdown_ratio=document["slowdown_ratio"],
-        slowdown_interval=document["slowdown_interval"],
-        margin=result.margin,
-        differences=result.differences,
-        results=of_files(result.records),
-        document=document,
-    )
+    return Reproduction(**asdict(result), results=of_files(result.records))

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from corebound.api.hosts import HostResults
     from corebound.api.regressions import Regressions
+    from corebound.workflow.hosts import HostResults
 
 Value: TypeAlias = str | int | float | bool
 Axes: TypeAlias = Mapping[str, Value | Sequence[Value]]
@@ -251,10 +251,11 @@ class Results:
             InputError: The results have no folder of records or are of one host only, or a
                 scenario cannot be read.
         """
-        from corebound.api.hosts import compare_hosts
+        from corebound.workflow.hosts import HostResults, compare_recorded_hosts
 
         files = [Path(file) for file in scenario_files]
-        return compare_hosts(self._folder("hosts"), files, _warn)
+        comparison = compare_recorded_hosts(self._folder("hosts"), files, _warn)
+        return HostResults(comparison=comparison)
 
     @checked
     def regressions(

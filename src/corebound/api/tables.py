@@ -13,7 +13,7 @@ import numpy as np
 
 from corebound.analysis.compared import ComparedRow, baseline_rows
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
-from corebound.analysis.serialize import interval_columns
+from corebound.analysis.serialize import attributes, interval_columns
 from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker
@@ -80,14 +80,11 @@ def runs(all_runs: Iterable[Run]) -> pd.DataFrame:
                 "started_at": run.started_at,
                 "host_id": run.host.id,
                 "host": run.host.name,
-                "cpu_model": run.host.cpu_model,
-                "kernel": run.host.kernel,
+                **attributes(run.host, "cpu_model", "kernel"),
                 "commit": run.commit.sha if run.commit else None,
-                "subject": run.commit.subject if run.commit else None,
-                "dirty": run.commit.dirty if run.commit else None,
-                "profile": run.profile,
+                **attributes(run.commit, "subject", "dirty"),
+                **attributes(run, "profile", "corebound"),
                 "scenarios": ", ".join(str(source.document["name"]) for source in run.scenarios),
-                "corebound": run.corebound,
             }
             for run in all_runs
         ),
@@ -218,11 +215,7 @@ def operators(results: Iterable[ScenarioResult]) -> pd.DataFrame:
 
     return frame(
         (
-            {
-                **cell_columns(result.run, profiled.cell),
-                "launch": profiled.launch.id,
-                **operator,
-            }
+            {**cell_columns(result.run, profiled.cell), "launch": profiled.launch.id, **operator}
             for result in results
             for profiled in cell_profiles(result)
             for operator in profile_data(profiled)["operators"]

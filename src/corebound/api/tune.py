@@ -8,18 +8,18 @@ from html import escape
 from os import PathLike
 from typing import Annotated, Any, ClassVar
 
+from msgspec.structs import asdict
 from pydantic import Field
 
 from corebound.analysis.compared import ComparedRow
-from corebound.analysis.tuning_checks import Answer
 from corebound.analysis.tuning_loads import common_cell
 from corebound.api import comparison as compared
-from corebound.api.arguments import Budget, Seed, in_python
+from corebound.api.arguments import Budget, in_python
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
-from corebound.api.shown import Shown
 from corebound.planning.artefacts import ArtefactKind
 from corebound.present.compare import rows_table
+from corebound.present.shown import Shown
 from corebound.present.tune import common_sentence, headline, load_text
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
@@ -90,32 +90,19 @@ def _head(load: str, tuning: Tuning) -> str:
     return f"{above}<p><b>{escape(tuning.headline)}</b><br/>{escape(axes)}</p>"
 
 
-class VerifiedTuning(Shown, frozen=True, kw_only=True):
+class VerifiedTuning(Shown, VerifyResult, frozen=True, kw_only=True):
     """Whether a recommendation still holds.
 
     Attributes:
-        title: The scenario, with the objective and the load of the race if it has one.
-        answer: `holds`, `lost`, or `inconclusive`.
-        text: The answer in a sentence or two.
-        cell: What the race recommended.
-        better: The configuration that beats it now; None if none does.
         differences: What changed on the host and in the environment since.
         rows: The configurations compared as in `Tuning.rows`, from the new launches.
         results: The new launches.
-        document: One of the `recommendations` that `corebound tune --verify --json` prints.
     """
 
     shown: ClassVar = ("title", "answer", "text", "differences")
 
-    title: str
-    answer: Answer
-    text: str
-    cell: str
-    better: str | None
-    differences: tuple[str, ...]
     rows: tuple[ComparedRow, ...]
     results: Results
-    document: Mapping[str, Any]
 
 
 def tune(
@@ -126,10 +113,10 @@ def tune(
     only: Sequence[str] = (),
     vary: Sequence[str] = (),
     each: Sequence[str] = (),
-    max_candidates: Annotated[int, Field(ge=2, le=256)] = 16,
+    max_candidates: int = 16,
     profile: ProfileName | None = None,
     budget_s: Budget | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     resume: bool = False,
     emit: Sequence[ArtefactKind] = (),
     out: str | PathLike[str] = "tuned",
@@ -210,7 +197,7 @@ def verify_tuning(
     objective: Objective | None = None,
     only: Sequence[str] = (),
     profile: ProfileName | None = None,
-    seed: Seed | None = None,
+    seed: int | None = None,
     config: str | PathLike[str] = CONFIG,
     project_python: str | PathLike[str] | None = None,
     records: str | PathLike[str] = RECORDS,
@@ -242,16 +229,11 @@ def verify_tuning(
     """
     request = request_of(TuneRequest, locals(), verify=True)
     verified = verify_recommendations(request, CallReporter(notify))
-    return tuple(_verified(one) for one in verified)
-
-
-def _verified(result: VerifyResult) -> VerifiedTuning:
-    document = result.document
-    return VerifiedTuning(
-        **{name: document[name] for name in ("title", "answer", "text", "better")},
-        cell=document["recommended"],
-        differences=result.differences,
-        rows=compared.of_finalists(result.verification.now),
-        results=of_files([result.records]),
-        document=document,
+    return tuple(
+        VerifiedTuning(
+            **asdict(result),
+            rows=compared.of_finalists(result.verification.now),
+            results=of_files([result.records]),
+        )
+        for result in verified
     )

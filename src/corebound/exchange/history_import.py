@@ -13,23 +13,19 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
-from corebound.exchange.asv.series import (
-    complete_environments,
-    known_environment,
-    moment_key,
-    sort_points,
-)
 from corebound.exchange.measures import measure_of
+from corebound.exchange.points import (
+    complete_environments,
+    deduplicate,
+    identity_of,
+    known_environment,
+    merge_pair,
+    moment_key,
+)
 from corebound.records import cache, history_files
 from corebound.records.cache import CacheFile
 from corebound.records.codec import UnreadableError
-from corebound.records.history import (
-    HistoryPoints,
-    Moment,
-    Series,
-    SharedColumns,
-    reason_kind,
-)
+from corebound.records.history import HistoryPoints, Series, SharedColumns, reason_kind
 
 
 def merge(
@@ -61,15 +57,12 @@ def merge(
                 series, points=earlier.points.followed_by(later, shared=shared)
             )
         else:
-            by_id[series.id] = _merge_pair(earlier, series)
+            by_id[series.id] = merge_pair(earlier, series)
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
 def separate_units(
-    stored: Iterable[Series],
-    fresh: Iterable[Series],
-    removed: Container[str],
-    changes: list[Fault],
+    stored: Iterable[Series], fresh: Iterable[Series], removed: Container[str], changes: list[Fault]
 ) -> tuple[Sequence[Series], Sequence[Series]]:
     """Give results of one benchmark that measure different things a series each.
 
@@ -101,12 +94,12 @@ def separate_units(
             same = [part for part in parts if _measure(part) == measure]
             unit = max(same, key=lambda part: moment_key(part.points.moments[-1])).unit
             cell = first.cell if measure == _measure(first) else _cell_of(same[0], first)
-            (one,) = deduplicate(replace(_in_unit(part, unit), cell=cell) for part in same)
-            if one.id in stored_by_id:
-                stored_by_id[one.id] = _in_unit(stored_by_id[one.id], unit)
-            elif one.id != id_:
-                changes.append(_unit_change(first, one))
-            result.append(one)
+            (merged,) = deduplicate(replace(_in_unit(part, unit), cell=cell) for part in same)
+            if merged.id in stored_by_id:
+                stored_by_id[merged.id] = _in_unit(stored_by_id[merged.id], unit)
+            elif merged.id != id_:
+                changes.append(_unit_change(first, merged))
+            result.append(merged)
     return [*stored_by_id.values()], result
 
 
@@ -119,10 +112,10 @@ def _not_replaced(stored: Series, parts: Sequence[Series]) -> HistoryPoints:
     """The stored points that the new series do not have only under another measure."""
     of_measure: dict[bool, set[str]] = {True: set(), False: set()}
     for part in parts:
-        of_measure[_measure(part) == _measure(stored)].update(map(_key, part.points.moments))
+        of_measure[_measure(part) == _measure(stored)].update(map(identity_of, part.points.moments))
     replaced = of_measure[False] - of_measure[True]
     moments = enumerate(stored.points.moments)
-    return stored.points.select(at for at, moment in moments if _key(moment) not in replaced)
+    return stored.points.select(at for at, moment in moments if identity_of(moment) not in replaced)
 
 
 def _in_unit(series: Series, unit: str) -> Series:
@@ -146,15 +139,6 @@ def _unit_change(first: Series, other: Series) -> Fault:
     return Fault(file=first.id, line=None, what=f"its units do not convert: {units}.", fix=fix)
 
 
-def deduplicate(all_series: Iterable[Series]) -> Iterable[Series]:
-    """Merge series of several files that describe the same series."""
-    by_id: dict[str, Series] = {}
-    for series in all_series:
-        earlier = by_id.get(series.id)
-        by_id[series.id] = series if earlier is None else _merge_pair(earlier, series)
-    return by_id.values()
-
-
 def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[str]) -> bool:
     """Whether all points are new and follow the existing ones, which stay unchanged.
 
@@ -170,20 +154,6 @@ def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[s
     # A point with more known of its environment also completes those before it.
     known_names = known_environment(existing.environment_keys[-1]).keys()
     return all(known_environment(key).keys() <= known_names for key in set(new.environment_keys))
-
-
-def _merge_pair(stored: Series, new: Series) -> Series:
-    replaced = {_key(moment) for moment in new.points.moments}
-    indices = [
-        index for index, moment in enumerate(stored.points.moments) if _key(moment) not in replaced
-    ]
-    points = stored.points.select(indices).followed_by(new.points)
-    return replace(new, points=complete_environments(sort_points(points)))
-
-
-def _key(moment: Moment) -> str:
-    commit = moment.commit
-    return commit.sha if commit and commit.committed_at == moment.at else moment.at
 
 
 class HistoryCounts(Struct, frozen=True, kw_only=True):

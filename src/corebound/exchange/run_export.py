@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
-from corebound.analysis.serialize import (
-    commit_columns,
-    json_file,
-    serving_columns,
-)
+from corebound.analysis.serialize import attributes, commit_columns, json_file, serving_columns
 from corebound.errors import MissingPackageError
 from corebound.records.codec import canonical
 from corebound.records.launch_record import Launch
@@ -219,9 +215,7 @@ def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
         "launch": launch.id,
         "block": launch.block,
         "launched_at": launch.started_at,
-        "status": launch.status,
-        "reason": launch.reason,
-        "duration_ns": launch.duration_ns,
+        **attributes(launch, "status", "reason", "duration_ns"),
     }
     commit = cell.run.commit_of(cell.cell.environment)
     if commit is not None:
@@ -229,13 +223,8 @@ def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
     summaries = cell.summary.launches
     summary = next((summary for summary in summaries if summary.launch == launch.id), None)
     if summary is not None:
-        row |= {
-            "median_ns": summary.median_ns,
-            "p99_ns": summary.p99_ns,
-            "cpu_median_ns": summary.cpu_median_ns,
-            "iterations": summary.used,
-            "settled": summary.settled,
-        }
+        row |= attributes(summary, "median_ns", "p99_ns", "cpu_median_ns", "settled")
+        row["iterations"] = summary.used
     return row | serving_columns([launch])
 
 

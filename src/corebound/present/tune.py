@@ -9,6 +9,7 @@ from typing import Any
 
 from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.recommendation import Race
+from corebound.analysis.serialize import attributes
 from corebound.analysis.tuning import Confirmed, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
@@ -38,7 +39,6 @@ from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
-from corebound.stats.intervals import ratio_interval_pair
 from corebound.units import duration, percent
 
 DEFAULT = "the default"
@@ -102,7 +102,7 @@ def race_table(result: TuneResult) -> Table:
     """The race: how each configuration left it, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
     dropped = {one.key: one for one in race.dropped}
-    fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
+    fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
         left, comparison = dropped.get(key), result.compared_with_default(key)
@@ -166,7 +166,7 @@ def fresh_table(result: TuneResult) -> Table:
     known = names(result)
     winner, *others = result.confirmed
     compared: list[tuple[Confirmed, Value]] = [(winner, "winner")]
-    compared += [(one, _change(result, one.comparison)) for one in others]
+    compared += [(finalist, _change(result, finalist.comparison)) for finalist in others]
     return Table(
         title="Fresh launches",
         columns=(
@@ -176,11 +176,11 @@ def fresh_table(result: TuneResult) -> Table:
         ),
         rows=tuple(
             (
-                capital(known[one.cell.key]),
-                Duration(one.summary.median_ns, one.summary.interval),
+                capital(known[finalist.cell.key]),
+                Duration(finalist.summary.median_ns, finalist.summary.interval),
                 change,
             )
-            for one, change in compared
+            for finalist, change in compared
         ),
     )
 
@@ -351,20 +351,20 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
             "The race ended too early to say how much better another configuration may be."
             " Give it a larger `--budget`."
         )
-    fresh = min((one.summary.attempts for one in result.confirmed), default=0)
+    fresh = min((finalist.summary.attempts for finalist in result.confirmed), default=0)
     sentences.append(
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
         " made after the race, so that selecting the winner does not bias them."
     )
     if result.advice == "inconclusive" and (ranges := _ranges(result)):
         sentences.append(ranges)
-    disturbed = max((len(one.summary.left_out) for one in result.confirmed), default=0)
+    disturbed = max((len(finalist.summary.left_out) for finalist in result.confirmed), default=0)
     if disturbed:
         sentences.append(
             f"Other programs disturbed up to {disturbed} of a finalist's launches, which do not"
             " count."
         )
-    most = max((one.summary.attempts for one in result.confirmed), default=0)
+    most = max((finalist.summary.attempts for finalist in result.confirmed), default=0)
     if most > fresh >= result.tuning.rule.confirm_blocks:
         sentences.append(
             f"These did not decide between the winner and the default, so these two got {most}."
@@ -388,8 +388,8 @@ def _ranges(result: TuneResult) -> str:
     """The fastest and the slowest fresh launch of the winner and of the default; empty if alike."""
     default = result.contest.default
     by_key = {
-        one.cell.key: [launch.median_ns for launch in one.summary.launches]
-        for one in result.confirmed
+        finalist.cell.key: [launch.median_ns for launch in finalist.summary.launches]
+        for finalist in result.confirmed
     }
     winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
     if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
@@ -413,7 +413,7 @@ def not_tried(result: TuneResult) -> tuple[Fact, ...]:
     known = names(result)
     return (
         *(Fact(term=capital(known[cell.key]), value=reason) for cell, reason in result.skipped),
-        *(Fact(term=one.name, value=one.reason) for one in result.tuning.not_tried),
+        *(Fact(term=choice.name, value=choice.reason) for choice in result.tuning.not_tried),
     )
 
 
@@ -501,7 +501,7 @@ def common_sentence(loads: LoadsResult) -> str:
 
 def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
     """Everything that the terminal and the page show of a race, for scripts."""
-    race = result.standing.race
+    race, finalists = result.standing.race, result.standing.finalists
     recommended = result.recommended
     return {
         "run": result.run.id,
@@ -515,15 +515,13 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
         "margin": result.tuning.rule.margin,
         "confidence": 1 - result.tuning.rule.error,
         "race": {
-            "ending": race.ending,
-            "blocks": race.blocks,
+            **attributes(race, "ending", "blocks"),
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
-            "remaining": list(race.remaining),
+            "remaining": race.remaining,
             "dropped": [
                 {
                     **cell_identity(str(result.source.document["name"]), one.key),
-                    "block": one.block,
-                    "by": one.by,
+                    **attributes(one, "block", "by"),
                     "ratio": one.ratio[0] if one.ratio else None,
                     "least_ratio": one.ratio[1] if one.ratio else None,
                     "reason": one.reason,
@@ -531,49 +529,41 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
                 for one in race.dropped
             ],
         },
-        "ties": list(result.standing.finalists.ties) if result.standing.finalists else [],
+        "ties": finalists.ties if finalists else (),
         "finalists": finalists_document(result),
         "not_tried": [
             {"name": fact.term, "reason": fact.value}
             for fact in (*not_tried(result), *same_as_others(result))
         ],
-        "files": _files(files),
+        "files": [
+            attributes(proof.artefact, "kind", "file", "text", "note")
+            | attributes(proof, "state", "evidence")
+            | attributes(proof.comparison, "speedup_ratio")
+            for proof in files
+        ],
     }
 
 
 def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
     """The finalists with their fresh launches, the winner first."""
     known = names(result)
-    return [_finalist(one, known) for one in result.confirmed]
-
-
-def _finalist(one: Confirmed, known: dict[str, str]) -> dict[str, Any]:
-    comparison = one.comparison
-    return {
-        **cell_identity(one.cell.scenario, one.cell.key),
-        "name": known[one.cell.key],
-        "attempts": one.summary.attempts,
-        "launches": len(one.summary.launches),
-        "value_ns": one.summary.median_ns,
-        "winner_speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "winner_speedup_interval": ratio_interval_pair(comparison.interval) if comparison else None,
-        "verdict": comparison.verdict if comparison else None,
-    }
-
-
-def _files(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
     return [
         {
-            "kind": proof.artefact.kind,
-            "file": proof.artefact.file,
-            "text": proof.artefact.text,
-            "note": proof.artefact.note,
-            "state": proof.state,
-            "evidence": proof.evidence,
-            "speedup_ratio": proof.comparison.speedup_ratio if proof.comparison else None,
+            **cell_identity(finalist.cell.scenario, finalist.cell.key),
+            "name": known[finalist.cell.key],
+            "attempts": finalist.summary.attempts,
+            "launches": len(finalist.summary.launches),
+            "value_ns": finalist.summary.median_ns,
+            **_speedup("winner", finalist.comparison),
+            **attributes(finalist.comparison, "verdict"),
         }
-        for proof in proofs
+        for finalist in result.confirmed
     ]
+
+
+def _speedup(of: str, comparison: Comparison | None) -> dict[str, Any]:
+    values = attributes(comparison, "speedup_ratio", "speedup_interval")
+    return {f"{of}_{name}": value for name, value in values.items()}
 
 
 def common_document(loads: LoadsResult) -> dict[str, Any]:
@@ -586,13 +576,7 @@ def common_document(loads: LoadsResult) -> dict[str, Any]:
         "name": capital(names(loads.results[0])[common.key]) if common is not None else None,
         "settings": dict(cell.axes) if cell is not None else None,
         "costs": [
-            {
-                "load": dict(result.tuning.load),
-                "recommended_speedup_ratio": cost.speedup_ratio if cost is not None else None,
-                "recommended_speedup_interval": ratio_interval_pair(cost.interval)
-                if cost is not None
-                else None,
-            }
+            {"load": dict(result.tuning.load), **_speedup("recommended", cost)}
             for result, cost in zip(
                 loads.results, common.costs if common is not None else (), strict=common is not None
             )

@@ -24,6 +24,7 @@ from corebound.analysis.host_records import HostRecords
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.serialize import (
+    attributes,
     cell_row,
     commit_columns,
     findings_document,
@@ -74,8 +75,7 @@ def profile_data(profiled_cell: CellProfile) -> dict[str, Any]:
     return {
         "axes": dict(profiled_cell.cell.axes),
         "launch": profiled_cell.launch.id,
-        "iterations": profile.iterations,
-        "step_ns": profile.step_ns,
+        **attributes(profile, "iterations", "step_ns"),
         "phases_ns": profile.phases,
         "disturbed": profiled_cell.disturbed,
         "others_like_it": len(profiled_cell.others),
@@ -121,15 +121,15 @@ def _operator(
     total_ns, ends_ns = of(profile) or 0, span_ns(alike, of)
     return {
         "operator": name,
-        "calls": operator.calls if operator else None,
+        **attributes(operator, "calls"),
         "total_ns": total_ns,
-        "total_low_ns": ends_ns[0] if ends_ns else None,
-        "total_high_ns": ends_ns[1] if ends_ns else None,
+        **interval_columns("total", ends_ns, "_ns"),
         "share_ratio": total_ns / profile.step_ns if profile.step_ns else None,
-        "quiet_ns": operator.quiet_ns if operator else None,
-        "call_mean_ns": operator.mean_ns if operator else None,
-        "call_min_ns": operator.min_ns if operator else None,
-        "call_max_ns": operator.max_ns if operator else None,
+        **attributes(operator, "quiet_ns"),
+        **{
+            f"call_{name}": value
+            for name, value in attributes(operator, "mean_ns", "min_ns", "max_ns").items()
+        },
     }
 
 
@@ -143,10 +143,9 @@ def cells_json(result: ScenarioResult, findings: Sequence[Finding], records: str
         "scenario": result.scenario.name,
         "run": run.id,
         "started_at": run.started_at,
-        "host": {"id": run.host.id, "name": run.host.name, "cpu_model": run.host.cpu_model},
+        "host": attributes(run.host, "id", "name", "cpu_model"),
         **commit_columns(run.commit),
-        "corebound": run.corebound,
-        "seed": run.seed,
+        **attributes(run, "corebound", "seed"),
         "margin": result.measure.margin,
         "cells": [
             {
@@ -207,12 +206,9 @@ def _change(change: Change, history: ChangeHistory, records: str) -> dict[str, A
         "status": history.status(change),
         "because": history.because(change) or None,
         "measured_again": history.answer(change) or None,
-        "project": change.series.project,
-        "host": change.series.host,
+        **attributes(change.series, "project", "host"),
         "benchmark": change.series.scenario,
-        "cell": change.series.cell,
-        "importance": change.series.importance,
-        "unit": change.series.unit,
+        **attributes(change.series, "cell", "importance", "unit"),
         "level_before": step.before,
         "level_after": step.before * step.ratio,
         "ratio": step.ratio,
@@ -243,8 +239,7 @@ def commits_csv(comparison: CommitComparison) -> str:
                 "project": comparison.project,
                 "host": series.series.host,
                 "benchmark": series.scenario,
-                "cell": series.cell,
-                "unit": series.unit,
+                **attributes(series, "cell", "unit"),
                 "before_commit": comparison.before.sha,
                 "after_commit": comparison.after.sha,
                 "before": series.before,
@@ -270,15 +265,13 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
         [
             {
                 "host": after.host.id,
-                "scenario": cell.scenario,
-                "cell": cell.cell,
+                **attributes(cell, "scenario", "cell"),
                 "before_run": before.id,
                 "after_run": after.id,
                 **_summary("before", cell.before_summary),
                 **_summary("after", cell.after_summary),
                 **_compared(cell),
-                "launches_needed": cell.launches_needed,
-                "floor_ratio": cell.floor_ratio,
+                **attributes(cell, "launches_needed", "floor_ratio"),
                 "between_runs_spread_ratio": cell.between.spread_ratio,
                 "between_runs_learned_from": cell.between.runs,
                 "delay_ratio": cell.delay_ratio,
@@ -303,7 +296,7 @@ def _compared(row: ComparedRow) -> dict[str, Any]:
         "ratio": row.speedup_ratio,
         **interval_columns("ratio", row.speedup_interval),
         "p_value": row.p_value,
-        "verdict": row.comparison.verdict if row.comparison else None,
+        **attributes(row.comparison, "verdict"),
         "is_significant": row.is_significant,
     }
 
@@ -327,16 +320,13 @@ def host_json(result: HostRecords, records: str = "") -> str:
 def _run(run: Run, records: str) -> dict[str, Any]:
     checks = run.preflight
     return {
-        "id": run.id,
-        "started_at": run.started_at,
+        **attributes(run, "id", "started_at"),
         **commit_columns(run.commit),
         "kernel": run.host.kernel,
         "command": original_command(run).at(records),
         "checks": None
         if checks is None
-        else [
-            {"check": check.check, "state": check.state, "value": check.value} for check in checks
-        ],
+        else [attributes(check, "check", "state", "value") for check in checks],
     }
 
 

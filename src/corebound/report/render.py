@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial, wraps
-from typing import Literal
+from typing import Any, Literal
 
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
@@ -195,6 +195,41 @@ def _span(
     return wording.ends(ends[0] / unit, ends[1] / unit, _FORMATS[kind], beside=beside)
 
 
+# What templates call by its own name: filters of names, filters that belong to parts of pages, and
+# functions.
+_NAMES_AND_ADDRESSES = (
+    wording.and_more, wording.capital, wording.full_name, wording.missing_since,
+    wording.last_measured, wording.interval_name, wording.plain, urls.badge_file,
+    urls.host_data, urls.host_file, urls.moments_file, urls.points_file, urls.raw_file,
+    urls.run_file, urls.scenario_points_file, urls.series_url, urls.series_anchor,
+    urls.entry_anchor,
+)  # fmt: skip
+_FILTERED = (
+    wording.label, log_tail, no_change, topology.node_rows, status_tone, wording.verdict_word,
+    wording.check_sign, change_history.change_size, triage.change_factor, change_step_svg,
+    triage.impact_extent, triage.impact_size, triage.impact_word, wording.times,
+    change_history.size_interval, wording.latest_value, levels_text, wording.value_range,
+    threads.affinity_cpus, threads.affinity_text, command_comment, intervals.effect_ticks,
+    threads.cpus_text, horizontal_ticks, is_peak_plausible, configurations.launches_text,
+    configurations.over_launches, throughput, long_names,
+    configurations.too_short_note, settled_text, vertical_ticks,
+)  # fmt: skip
+_CALLED = (
+    commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
+    commits.commit_bars_svg, lines.curves_svg, commands.deciding_command, strips.dots_svg,
+    intervals.effect_svg, history.history_svg, commands.import_command, intervals.interval_svg,
+    commands.latest_command, commands.launch_command, launch_counts, metric_of, race.lane_svg,
+    commands.original_command, peak_share_text, commands.reproduce_command,
+    commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
+    intervals.table_axis, intervals.table_ticks, strips.threads_svg, topology.topology_html,
+    lines.trace_svg,
+)  # fmt: skip
+
+
+def _named(functions: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    return {function.__name__: function for function in functions}
+
+
 # Templates get the objects of the analysis, and turn their values into text with these.
 FILTERS: dict[str, Callable[..., str]] = {
     # Layout of text.
@@ -216,28 +251,10 @@ FILTERS: dict[str, Callable[..., str]] = {
     "open_note": wording.open_note,
     "comparison_interval": wording.compared_bounds,
     "speed_bounds": lambda interval: wording.speed_bounds(interval.low, interval.high),
-    # Names and counts: `3|count_of("launch", "launches")`.
+    # Names, counts, and addresses from the site's top: `3|count_of("launch", "launches")`.
+    **_named(_NAMES_AND_ADDRESSES),
     "count_of": wording.count,
-    "and_more": wording.and_more,
-    "capital": wording.capital,
-    "full_name": wording.full_name,
     "commit_title": _or_dash(commit_title),
-    "missing_since": wording.missing_since,
-    "last_measured": wording.last_measured,
-    "interval_name": wording.interval_name,
-    "plain": wording.plain,
-    # Addresses, from the site's top.
-    "badge_file": urls.badge_file,
-    "host_data": urls.host_data,
-    "host_file": urls.host_file,
-    "moments_file": urls.moments_file,
-    "points_file": urls.points_file,
-    "raw_file": urls.raw_file,
-    "run_file": urls.run_file,
-    "scenario_points_file": urls.scenario_points_file,
-    "series_url": urls.series_url,
-    "series_anchor": urls.series_anchor,
-    "entry_anchor": urls.entry_anchor,
 }
 
 
@@ -283,75 +300,16 @@ class Renderer:
         )
         self._environment.filters.update(
             FILTERS,
-            label=wording.label,
-            log_tail=log_tail,
-            no_change=no_change,
-            node_rows=topology.node_rows,
-            status_tone=status_tone,
-            verdict_word=wording.verdict_word,
-            check_sign=wording.check_sign,
-            change_size=change_history.change_size,
-            change_factor=triage.change_factor,
-            change_step_svg=change_step_svg,
-            impact_extent=triage.impact_extent,
-            impact_size=triage.impact_size,
-            impact_word=triage.impact_word,
-            times=wording.times,
-            size_interval=change_history.size_interval,
-            latest_value=wording.latest_value,
-            levels_text=levels_text,
-            value_range=wording.value_range,
+            **_named(_FILTERED),
             command_lines=partial(_command_lines, records=records),
-            affinity_cpus=threads.affinity_cpus,
-            affinity_text=threads.affinity_text,
-            command_comment=command_comment,
-            effect_ticks=intervals.effect_ticks,
-            cpus_text=threads.cpus_text,
-            horizontal_ticks=horizontal_ticks,
-            is_peak_plausible=is_peak_plausible,
-            launches_text=configurations.launches_text,
-            over_launches=configurations.over_launches,
-            throughput=throughput,
-            long_names=long_names,
-            too_short_note=configurations.too_short_note,
             plan_command=lambda cell, result: commands.plan_command(result, cell.cell),
-            settled_text=settled_text,
             steady_state=steady_state_text,
-            vertical_ticks=vertical_ticks,
         )
         self._environment.globals.update(
+            **_named(_CALLED),
             only=only,
             now=now,
             no_binding_mode=change_history.NO_BINDING_MODE,
-            cell_command=commands.cell_command,
-            change_svg=intervals.change_svg,
-            class_svg=intervals.class_svg,
-            effect_tint=effect_tint,
-            commit_bars_svg=commits.commit_bars_svg,
-            curves_svg=lines.curves_svg,
-            deciding_command=commands.deciding_command,
-            dots_svg=strips.dots_svg,
-            effect_svg=intervals.effect_svg,
-            history_svg=history.history_svg,
-            import_command=commands.import_command,
-            interval_svg=intervals.interval_svg,
-            latest_command=commands.latest_command,
-            launch_command=commands.launch_command,
-            launch_counts=launch_counts,
-            metric_of=metric_of,
-            lane_svg=race.lane_svg,
-            original_command=commands.original_command,
-            peak_share_text=peak_share_text,
-            reproduce_command=commands.reproduce_command,
-            series_command=commands.series_command,
-            sparkline_svg=history.sparkline_svg,
-            spread_bounds=wording.spread_bounds,
-            spark_svg=intervals.spark_svg,
-            table_axis=intervals.table_axis,
-            table_ticks=intervals.table_ticks,
-            threads_svg=strips.threads_svg,
-            topology_html=topology.topology_html,
-            trace_svg=lines.trace_svg,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -207,3 +208,29 @@ class Cell(Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """Identifies the cell in a suite: `resnet50-inference[binding=none,threads=2]`."""
         return cell_id(self.scenario, self.key)
+
+
+class OfOneCell(Struct, frozen=True, kw_only=True):
+    """A result of one cell, which has the attributes that identify a cell in documents."""
+
+    measured: Cell
+
+    @property
+    def id(self) -> str:
+        """Identifies the cell in its suite."""
+        return self.measured.id
+
+    @property
+    def scenario(self) -> str:
+        """The scenario."""
+        return self.measured.scenario
+
+    @property
+    def cell(self) -> str:
+        """The configuration, such as `binding=none,threads=2`."""
+        return self.measured.key
+
+    @property
+    def axes(self) -> Mapping[str, str]:
+        """The same by axis; values are text."""
+        return dict(self.measured.axes)

@@ -21,10 +21,12 @@ from corebound.stats.host_speeds import HostSpeeds, recognise_host_speeds
 from corebound.stats.intervals import (
     CONFIDENCE,
     Array,
+    Ends,
     Interval,
     is_usable_ratio,
     log_interval,
     middles,
+    ratio_interval_pair,
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
@@ -157,6 +159,21 @@ class Comparison(Struct, frozen=True, kw_only=True):
     by_mode: ModeComparison | None = None
     host_speeds: HostSpeeds | None = None
     by_ranks: bool = False
+
+    @property
+    def speedup_interval(self) -> Ends | None:
+        """The ends of `interval`, (low, high); None without one."""
+        return ratio_interval_pair(self.interval)
+
+    @property
+    def slowdown_ratio(self) -> float:
+        """Cell time over baseline time: above 1 the cell is slower."""
+        return 1 / self.speedup_ratio
+
+    @property
+    def slowdown_interval(self) -> Ends | None:
+        """The 95 % interval of `slowdown_ratio`, (low, high); None without one."""
+        return (1 / self.interval.high, 1 / self.interval.low) if self.interval else None
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):

@@ -10,15 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from corebound.analysis.serialize import attributes
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.scenario.cell import Cell, cell_identity
+from corebound.scenario.cell import OfOneCell, cell_identity
 from corebound.stats.bisection import (
     BisectionOutcome,
     LaunchRequest,
@@ -27,7 +27,7 @@ from corebound.stats.bisection import (
     search,
 )
 from corebound.stats.comparison import log_ratios
-from corebound.stats.intervals import ratio_interval_pair
+from corebound.stats.intervals import Ends, ratio_interval_pair
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
@@ -44,12 +44,12 @@ from corebound.workflow.prepare import (
 from corebound.workflow.scenarios import LoadedScenario
 
 
-class BisectResult(Struct, frozen=True, kw_only=True):
-    """The result of a bisection.
+class BisectResult(OfOneCell, frozen=True, kw_only=True):
+    """The result of a search among commits.
 
     Attributes:
+        measured: The cell.
         project: The name of the project under test.
-        cell: The cell.
         commits: The searched commits, the good end first.
         ending: The result of the search; None if its time ran out.
         is_merge: Whether the commit that was found is a merge.
@@ -58,7 +58,6 @@ class BisectResult(Struct, frozen=True, kw_only=True):
     """
 
     project: str
-    cell: Cell
     commits: tuple[Commit, ...]
     ending: BisectionOutcome | None
     is_merge: bool
@@ -68,54 +67,62 @@ class BisectResult(Struct, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> int:
         """0 with a commit found, 4 if an end could not be measured, else 5."""
-        return exit_code(self.ending)
+        if self.outcome in {"no difference", "inconclusive", "out of time"}:
+            return NO_ANSWER
+        return LaunchError.exit_code if self.outcome == "broken" else 0
 
     @property
     def document(self) -> dict[str, Any]:
-        """The result as plain data, as `--json` prints it."""
-        ending = self.ending
+        """The result as plain data, as `corebound bisect --json` prints it."""
         return {
             "project": self.project,
-            **cell_identity(self.cell.scenario, self.cell.key),
-            "outcome": self.outcome,
-            "suspects": to_builtins(self.suspects),
-            "good": to_builtins(self.good),
-            "bad": to_builtins(self.bad),
-            "slowdown_ratio": ending.slowdown_ratio if ending else None,
-            "slowdown_interval": ratio_interval_pair(ending.interval) if ending else None,
-            "is_merge": self.is_merge,
+            **cell_identity(self.scenario, self.cell),
+            **attributes(self, "outcome", "suspects", "good", "bad"),
+            **attributes(self, "slowdown_ratio", "slowdown_interval", "is_merge"),
             "commits": len(self.commits) - 1,
-            "tests": ending.tests if ending else None,
-            "noise": self.noise,
-            "records": [str(file) for file in self.records],
+            "tests": self.ending.tests if self.ending else None,
+            **attributes(self, "noise", "records"),
         }
 
     @property
-    def good(self) -> Commit:
-        """The last commit that was as fast as the good end, as far as the search came."""
-        return self.commits[self.ending.good if self.ending else 0]
-
-    @property
-    def bad(self) -> Commit:
-        """The first commit that was as slow as the bad end, as far as the search came."""
-        return self.commits[self.ending.bad if self.ending else -1]
-
-    @property
     def outcome(self) -> Outcome | Literal["out of time"]:
-        """How the search ended."""
+        """How the search ended.
+
+        `found`: `commit` made the change. `range`: one of `suspects` did. `no difference` between
+        the ends, within the margin. `inconclusive`: a difference can be neither shown nor excluded.
+        `broken`: an end could not be measured. `out of time`: the budget ended first.
+        """
         return self.ending.outcome if self.ending else "out of time"
 
     @property
     def suspects(self) -> tuple[Commit, ...]:
-        """The commits of which one made the change; one if it was found."""
+        """The commits of which one made the change."""
         return tuple(self.commits[index] for index in self.ending.suspects) if self.ending else ()
 
+    @property
+    def commit(self) -> Commit | None:
+        """The commit that made the change; None unless it was found."""
+        return self.suspects[0] if self.outcome == "found" else None
 
-def exit_code(ending: BisectionOutcome | None) -> int:
-    """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
-    if ending is None or ending.outcome in {"no difference", "inconclusive"}:
-        return NO_ANSWER
-    return LaunchError.exit_code if ending.outcome == "broken" else 0
+    @property
+    def good(self) -> Commit:
+        """The last commit known to be as fast as the good end."""
+        return self.commits[self.ending.good if self.ending else 0]
+
+    @property
+    def bad(self) -> Commit:
+        """The first commit known to be as slow as the bad end."""
+        return self.commits[self.ending.bad if self.ending else -1]
+
+    @property
+    def slowdown_ratio(self) -> float | None:
+        """Time of an iteration at `bad` over that at `good`; None if unknown."""
+        return self.ending.slowdown_ratio if self.ending else None
+
+    @property
+    def slowdown_interval(self) -> Ends | None:
+        """Its 95 % confidence interval, (low, high); None with too few launches."""
+        return ratio_interval_pair(self.ending.interval) if self.ending else None
 
 
 class BisectRequest(RunRequest, frozen=True, kw_only=True):
@@ -170,7 +177,7 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
         ending = bisection.search()
     return BisectResult(
         project=project.name,
-        cell=loaded.cells[0],
+        measured=loaded.cells[0],
         commits=bisection.commits,
         ending=ending,
         is_merge=ending is not None and project.is_merge(bisection.commits[ending.bad]),

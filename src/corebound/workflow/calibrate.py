@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.noise_floor import noise_floor_notes
@@ -35,9 +35,27 @@ class CalibrateRequest(RunRequest, frozen=True, kw_only=True):
     options: ClassVar = ("files", "profile", "budget_s", "seed", "wait_s", "records")
 
 
-def calibrate_scenarios(
-    request: CalibrateRequest, reporter: Reporter
-) -> tuple[tuple[Calibration, ...], RunResult]:
+class CalibrateResult(Struct, frozen=True, kw_only=True):
+    """The noise of each scenario's baseline on this host.
+
+    Attributes:
+        calibrations: One for each scenario with enough launches.
+        run: The launches of both copies of each baseline.
+    """
+
+    calibrations: tuple[Calibration, ...]
+    run: RunResult
+
+    @property
+    def document(self) -> list[dict[str, Any]]:
+        """The calibrations as plain data, as `corebound calibrate --json` prints them."""
+        return [
+            {**cell_identity(each.scenario, each.cell), **to_builtins(each)}
+            for each in self.calibrations
+        ]
+
+
+def calibrate_scenarios(request: CalibrateRequest, reporter: Reporter) -> CalibrateResult:
     """Measure each scenario's baseline against itself, and store the calibrations.
 
     Args:
@@ -63,14 +81,7 @@ def calibrate_scenarios(
         else:
             documents.keep_calibration(calibration, request.records)
             calibrations.append(calibration)
-    return tuple(calibrations), result
-
-
-def calibrations_document(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
-    """The calibrations as plain data, as `--json` prints them."""
-    return [
-        {**cell_identity(each.scenario, each.cell), **to_builtins(each)} for each in calibrations
-    ]
+    return CalibrateResult(calibrations=tuple(calibrations), run=result)
 
 
 def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:

@@ -1,15 +1,16 @@
-"""`corebound environment` without a terminal: create, list and remove environments."""
+"""`corebound environment` without a terminal: list, create and remove environments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
 
 from corebound.errors import InputError
-from corebound.launch import environments
+from corebound.launch import environments as launch
 from corebound.launch.environments import EnvironmentStatus
 from corebound.launch.existing_environments import is_existing
 from corebound.scenario.cell import is_project
@@ -38,23 +39,29 @@ class RemovedEnvironment(Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
+def environments() -> tuple[EnvironmentStatus, ...]:
+    """The state of each environment of the current folder, and of others that were created."""
+    launch.sweep()
+    return launch.statuses(Path.cwd())
+
+
 def make_environments(
-    names: Sequence[str],
-    files: Sequence[Path],
-    notify: Callable[[str, str], None],
-    *,
-    wheelhouse: Path | None = None,
-) -> Iterator[MadeEnvironment]:
-    """Create environments from their requirements files, one after the other.
+    *names: str,
+    files: Sequence[str | PathLike[str]] = (),
+    wheelhouse: str | PathLike[str] | None = None,
+    ready: Callable[[MadeEnvironment], object] | None = None,
+    notify: Callable[[str], object] | None = None,
+) -> tuple[MadeEnvironment, ...]:
+    """Create environments from their requirements files, as `corebound environment make` does.
+
+    An environment that exists already, from a file with the same content, is reused.
 
     Args:
         names: Names of `environments/NAME.txt`.
         files: Scenario files, or folders of them, whose environments to create, too.
-        notify: Called with the name of an environment and a message about its progress.
         wheelhouse: A folder of wheels to install from; None uses the package index.
-
-    Yields:
-        Each environment as soon as it is ready; one that exists already is reused.
+        ready: Called with each environment as soon as it is ready.
+        notify: Called with each line about the progress; `print` shows them.
 
     Raises:
         InputError: Nothing is named, or there is no requirements file of a name.
@@ -66,10 +73,23 @@ def make_environments(
             where="corebound environment make",
             fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
-    folders = {name: Path.cwd() for name in names} | _needed(files)
+    folders = {name: Path.cwd() for name in names} | _needed([Path(file) for file in files])
+    wheels = None if wheelhouse is None else Path(wheelhouse)
+    all_made = []
     for name, folder in folders.items():
-        made = environments.make(name, folder, partial(notify, name), wheelhouse=wheelhouse)
-        yield MadeEnvironment(name=name, packages=made.lock.packages, python=str(made.python))
+        made = launch.make(name, folder, partial(_tell, notify, name), wheelhouse=wheels)
+        environment = MadeEnvironment(
+            name=name, packages=made.lock.packages, python=str(made.python)
+        )
+        all_made.append(environment)
+        if ready is not None:
+            ready(environment)
+    return tuple(all_made)
+
+
+def _tell(notify: Callable[[str], object] | None, name: str, message: str) -> None:
+    if notify is not None:
+        notify(f"{name}: {message}")
 
 
 def _needed(files: Sequence[Path]) -> dict[str, Path]:
@@ -81,17 +101,11 @@ def _needed(files: Sequence[Path]) -> dict[str, Path]:
     return {
         name: scenarios.folder_of(name, loaded)
         for name in names
-        if name != environments.HOST and not is_project(name) and not is_existing(name)
+        if name != launch.HOST and not is_project(name) and not is_existing(name)
     }
 
 
-def list_environments() -> tuple[EnvironmentStatus, ...]:
-    """The state of each environment of the current folder, and of others that were created."""
-    environments.sweep()
-    return environments.statuses(Path.cwd())
-
-
-def remove_environments(names: Sequence[str]) -> tuple[RemovedEnvironment, ...]:
+def remove_environments(*names: str) -> tuple[RemovedEnvironment, ...]:
     """Delete environments, including older ones of the same names.
 
     Raises:
@@ -100,6 +114,6 @@ def remove_environments(names: Sequence[str]) -> tuple[RemovedEnvironment, ...]:
     """
     removed = []
     for name in dict.fromkeys(names):
-        folders, size_bytes = environments.remove(name)
+        folders, size_bytes = launch.remove(name)
         removed.append(RemovedEnvironment(name=name, folders=folders, size_bytes=size_bytes))
     return tuple(removed)

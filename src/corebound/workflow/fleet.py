@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ from corebound.records import atomic_write, commits
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import is_project
 from corebound.workflow import scenarios
+from corebound.workflow.options import Argument, Option
 from corebound.workflow.projects import Notify
 
 FOLDER = Path("reports/fleet")
@@ -53,12 +54,19 @@ _GRACE_S = 10.0
 _MOST_BYTES = 1 << 20
 
 
-class FleetRequest(Struct, frozen=True, kw_only=True):
-    """The fleet file, the folder of all fleets' plans, and which plan; None is the current one."""
+File = Annotated[Path, Argument("Fleet file.")]
+Folder = Annotated[Path, Option("Folder of the plans of all fleets.")]
 
-    file: Path
-    folder: Path = FOLDER
-    round_name: str | None = None
+
+class FleetRequest(Struct, frozen=True, kw_only=True):
+    """Which plan of a fleet."""
+
+    file: File
+    round_name: Annotated[
+        str | None,
+        Option("Round, or id of a plan. Default: what was planned last.", name="--round"),
+    ] = None
+    folder: Folder = FOLDER
 
     def open(self) -> PlanFolder:
         """Open the plan.

@@ -7,14 +7,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.wording import count
 from corebound.errors import CoreboundError, HostError, InputError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
@@ -31,6 +33,7 @@ from corebound.machine.topology import Topology
 from corebound.planning.host_support import programs_of
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
+from corebound.present.shown import Shown
 from corebound.records import atomic_write
 from corebound.scenario.cell import is_project
 from corebound.scenario.runtimes import RUNTIME_PROGRAMS
@@ -122,30 +125,60 @@ def _load_if_valid(path: Path) -> tuple[LoadedScenario, ...]:
         return ()
 
 
-class ExaminedHost(Struct, frozen=True, kw_only=True):
-    """The checks of a machine, and the settings that `corebound doctor --tune` has changed."""
+class HostChecks(Shown, frozen=True, kw_only=True):
+    """The conditions of a host that affect measurements.
 
-    checks: tuple[CheckResult, ...]
-    tuned: tuple[SettingChange, ...]
+    Attributes:
+        results: The checks, with the settings that may be changed to fix them.
+        tuned: The settings that `corebound doctor --tune` has changed.
+    """
+
+    shown: ClassVar = ("check", "state", "value", "fix")
+
+    results: tuple[CheckResult, ...]
+    tuned: tuple[SettingChange, ...] = ()
+
+    @property
+    def checks(self) -> tuple[HostCheck, ...]:
+        """The checks, each with its `state`, `value`, `why` and `fix`."""
+        return tuple(result.host_check for result in self.results)
+
+    @property
+    def warnings(self) -> tuple[HostCheck, ...]:
+        """The checks that are warnings."""
+        return tuple(check for check in self.checks if check.state == "warning")
 
     @property
     def document(self) -> dict[str, Any]:
-        """The same as plain data, as `--json` prints it."""
-        checks = [check.host_check for check in self.checks]
-        return {"checks": to_builtins(checks), "tuned": to_builtins(self.tuned)}
+        """The same as plain data, as `corebound doctor --json` prints it."""
+        return {"checks": to_builtins(self.checks), "tuned": to_builtins(self.tuned)}
+
+    def heading(self) -> str:
+        """The number of warnings."""
+        return f"{count(len(self.warnings), 'warning')} in {count(len(self), 'check')}"
+
+    def __len__(self) -> int:
+        """The number of checks."""
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[HostCheck]:
+        """Every check."""
+        return iter(self.checks)
 
 
-def examine_host(files: Sequence[Path], root: Path = LIVE) -> ExaminedHost:
-    """Check a machine for scenarios.
+def doctor(*files: str | PathLike[str], root: str | PathLike[str] = LIVE) -> HostChecks:
+    """Check this host and change nothing, as `corebound doctor` does.
 
     Args:
-        files: As for `needs_of`; a saved machine has no programs and no environments.
-        root: `LIVE`, or a folder with another machine's proc/ and sys/.
+        files: The scenario files, or folders of them, whose programs and environments to check;
+            without any, those of the folder `scenarios` and of the current folder.
+        root: Another machine: a folder with its proc/ and sys/.
 
     Raises:
         ScenarioFaults: A file that was named has errors.
         InputError: A file that was named cannot be read, or there is no such folder.
     """
+    root = Path(root)
     if not root.is_dir():
         raise InputError(
             what="no such folder.",
@@ -157,18 +190,48 @@ def examine_host(files: Sequence[Path], root: Path = LIVE) -> ExaminedHost:
     except HostError:
         topology = None  # no CPUs are visible: the checks that need them report it
     # A saved machine has neither this PATH nor this cache.
-    needs = needs_of(files) if root == LIVE else None
-    return ExaminedHost(
-        checks=check_host(root, topology, needs=needs), tuned=tuning.saved_settings(root)
+    needs = needs_of([Path(file) for file in files]) if root == LIVE else None
+    return HostChecks(
+        results=check_host(root, topology, needs=needs), tuned=tuning.saved_settings(root)
     )
 
 
-def tune_host(checks: Sequence[CheckResult], root: Path = LIVE) -> tuple[SettingResult, ...]:
-    """Change the settings that cause warnings; the result of each, empty if there is none.
+def tune_host(
+    *files: str | PathLike[str], root: str | PathLike[str] = LIVE
+) -> tuple[SettingResult, ...]:
+    """As root, change the settings that cause warnings, as `corebound doctor --tune` does.
+
+    Args:
+        files: As for `doctor`.
+        root: As for `doctor`.
+
+    Returns:
+        The result of each setting, with its `fault` if it could not be changed; empty if no warning
+        can be fixed by a setting.
 
     Raises:
         HostError: No permission to change any of them, or a run is active.
     """
+    return change_settings(doctor(*files, root=root).results, Path(root))
+
+
+def restore_host(root: str | PathLike[str] = LIVE) -> tuple[SettingResult, ...]:
+    """Restore the settings that `tune_host` has changed, as `corebound doctor --restore` does.
+
+    Args:
+        root: As for `doctor`.
+
+    Raises:
+        HostError: Some settings could not be restored, or a run is active.
+    """
+    results, error = restore_settings(Path(root))
+    if error is not None:
+        raise error
+    return results
+
+
+def change_settings(checks: Sequence[CheckResult], root: Path) -> tuple[SettingResult, ...]:
+    """Do what `tune_host` does, for a host that has been checked."""
     fixable = [check for check in checks if check.changes]
     changes = [change for check in fixable for change in check.changes]
     if changes and not tuning.writable(changes, root):
@@ -182,15 +245,8 @@ def tune_host(checks: Sequence[CheckResult], root: Path = LIVE) -> tuple[Setting
         return tuple(tuning.tune(changes, root, Disk())) if changes else ()
 
 
-def restore_host(root: Path = LIVE) -> tuple[tuple[SettingResult, ...], HostError | None]:
-    """Restore the settings that `tune_host` has changed.
-
-    Returns:
-        The result of each setting, and an error about those that could not be restored.
-
-    Raises:
-        HostError: A run is active.
-    """
+def restore_settings(root: Path) -> tuple[tuple[SettingResult, ...], HostError | None]:
+    """Do what `restore_host` does; the error is about settings that could not be restored."""
     tuned = tuning.saved_settings(root)
     with _without_runs(root) if tuned else contextlib.nullcontext():
         results = tuple(tuning.restore(root, Disk()))

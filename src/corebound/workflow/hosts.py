@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from corebound.analysis.host_comparison import (
     summarise_scenario,
 )
 from corebound.analysis.scenario_result import analyse_scenario
+from corebound.analysis.serialize import hosts_document
 from corebound.errors import (
     Fault,
     InputError,
@@ -27,6 +29,8 @@ from corebound.errors import (
     encodable,
     report_os_errors,
 )
+from corebound.present.hosts import classes_table
+from corebound.present.shown import Shown
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.cache import CacheFile
 from corebound.records.run_record import Run
@@ -140,6 +144,27 @@ def _summary(run: Run, scenarios: tuple[HostScenario, ...]) -> HostSummary:
         facts=host_facts(run),
         scenarios=scenarios,
     )
+
+
+class HostResults(Shown, frozen=True, kw_only=True):
+    """The results of all hosts, each relative to its own baseline.
+
+    Attributes:
+        comparison: The `classes` of hosts, the `scenarios` with their values by class, and the
+            `outliers`.
+    """
+
+    comparison: HostComparison
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound compare --by host --json` prints it."""
+        return hosts_document(self.comparison)
+
+    def table(self) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+        """Each class of hosts with its hosts."""
+        columns, rows = classes_table(self.comparison).in_words
+        return [column.heading for column in columns], [*rows]
 
 
 def compare_recorded_hosts(

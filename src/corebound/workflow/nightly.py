@@ -28,8 +28,6 @@ from corebound.workflow.nightly_steps import (
 from corebound.workflow.nightly_summary import (
     NightlySummary,
     send_summary,
-    summary_document,
-    summary_text,
     write_summary,
 )
 from corebound.workflow.options import (
@@ -284,13 +282,13 @@ def _deliver(summary: NightlySummary, request: NightlyRequest, notify: Notify) -
     code = 0
     try:
         if request.summary is not None:
-            write_summary(summary_text(summary), request.summary)
+            write_summary(summary.text, request.summary)
     except CoreboundError as error:
         notify(str(error))
         code = error.exit_code
     try:
         if request.webhook:
-            send_summary(summary_document(summary), request.webhook)
+            send_summary(summary.document, request.webhook)
     except CoreboundError as error:
         notify(str(error))
         code = error.exit_code

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from corebound.analysis.serialize import attributes
 from corebound.analysis.wording import count
 from corebound.errors import (
     CRASHED,
@@ -27,10 +28,10 @@ from corebound.workflow.nightly_steps import Failure, NightlyResult
 
 
 class NightlySummary(Struct, frozen=True, kw_only=True):
-    """The content of a summary.
+    """The result of a nightly run.
 
     Attributes:
-        started_at: When the nightly run began.
+        started_at: When it began, as in the names of its records.
         host: The machine's name.
         project: The project that was measured.
         result: The result of the steps.
@@ -62,7 +63,11 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """The status in one word."""
+        """The status in a word or two.
+
+        `ok`, `regression`, `recommendation lost`, `launches failed`, `nothing measured`,
+        `series not analysed`, `failed` or `crashed`.
+        """
         if self.result.failure is not None:
             return "crashed" if self.result.failure.code == CRASHED else "failed"
         if self.result.exit_code == NO_ANSWER:
@@ -73,10 +78,39 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         words = {0: "ok", REGRESSION: "regression"}
         return words.get(self.result.exit_code, "launches failed")
 
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """The exit code of each step, by its name."""
+        return self.result.codes
 
-def summary_text(summary: NightlySummary) -> str:
-    """Render the summary as plain text."""
-    return uncommanded("\n".join(_lines(summary)))
+    @property
+    def failed_step(self) -> str | None:
+        """The step at which it ended; None if all were carried out."""
+        return self.result.failure.step if self.result.failure else None
+
+    @property
+    def text(self) -> str:
+        """The summary, with a paragraph for each new regression."""
+        return uncommanded("\n".join(_lines(self)))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound nightly --json` prints it.
+
+        Chat programs show its `text`.
+        """
+        failure = self.result.failure
+        return {
+            "text": chat(self.text),
+            "status": self.status,
+            "exit_code": self.result.exit_code,
+            "night": self.started_at,
+            **attributes(self, "host", "project", "steps"),
+            "failed": None if failure is None else {"step": failure.step, "code": failure.code},
+            **attributes(self, "partial", "snapshot"),
+            "regressions": _alarms(self),
+            **attributes(self, "recommendations", "site"),
+        }
 
 
 def _lines(summary: NightlySummary) -> Iterator[str]:
@@ -192,26 +226,6 @@ def _failure_lines(failure: Failure) -> Iterator[str]:
         yield "This is a bug in corebound, not a result. Please report it."
     yield f"exit code {failure.code}; the published site is unchanged. {failure.log} ends with:"
     yield from (f"  {one_line(line)}" for line in failure.tail)
-
-
-def summary_document(summary: NightlySummary) -> dict[str, Any]:
-    """The summary as a JSON object for scripts; `text` is the part that chat programs show."""
-    failure = summary.result.failure
-    return {
-        "text": chat(summary_text(summary)),
-        "status": summary.status,
-        "exit_code": summary.result.exit_code,
-        "night": summary.started_at,
-        "host": summary.host,
-        "project": summary.project,
-        "steps": summary.result.codes,
-        "failed": None if failure is None else {"step": failure.step, "code": failure.code},
-        "partial": summary.partial,
-        "snapshot": summary.snapshot,
-        "regressions": _alarms(summary),
-        "recommendations": summary.recommendations,
-        "site": summary.site,
-    }
 
 
 _TIMEOUT_S = 30.0

@@ -135,19 +135,31 @@ def request_of(kind: type[R], arguments: Mapping[str, Any], **others: object) ->
         kind: The type of the request.
         arguments: The function's arguments, of which some are no fields.
         others: Fields that the function calls otherwise.
+
+    Raises:
+        InputError: A number is beyond the limits of its option.
     """
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     return kind(
         **{
-            name: _as_field(value, hints[name])
+            name: _as_field(name, value, hints[name])
             for name, value in (dict(arguments) | others).items()
             if name in hints and value is not None
         }
     )
 
 
-def _as_field(value: Any, hint: Any) -> object:
+def _as_field(name: str, value: Any, hint: Any) -> object:
     """A value of Python as a field has it: a sequence as a tuple, and text as a path."""
+    if typing.get_origin(hint) is Annotated:
+        hint, option = typing.get_args(hint)
+        least, most = option.min, option.max
+        if least is not None and most is not None and not least <= value <= most:
+            raise InputError(
+                what=f"{value} is not between {least} and {most}.",
+                where=f"--{name.replace('_', '-')}",
+                fix="`help()` of this function says what it is.",
+            )
     is_path = hint is Path or Path in typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return tuple(map(Path, value) if is_path else value)

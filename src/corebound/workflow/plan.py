@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -10,6 +11,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import Forecast
+from corebound.analysis.wording import count, total_time
 from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, identity
 from corebound.machine.sysfs import Files
@@ -18,6 +20,7 @@ from corebound.planning.host_support import HostCapabilities
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import PlannedCell
+from corebound.present.shown import Shown
 from corebound.records.run_record import ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import cell_identity
@@ -34,8 +37,31 @@ Sysfs = Annotated[
 ]
 
 
-class PlannedSuite(Struct, frozen=True, kw_only=True):
-    """The planned cells of a suite.
+class PlannedConfiguration(Shown, frozen=True, kw_only=True):
+    """One configuration, ready for launches or skipped.
+
+    Attributes:
+        scenario: The scenario.
+        cell: The configuration, such as `binding=none,threads=2`.
+        axes: The same by axis; values are text.
+        commands: The argument list of each of its processes; empty if it is skipped.
+        skipped: Why it cannot be launched here; None if it can.
+        duplicate_of: The configuration that is the same on this host and is measured instead; None
+            if there is none.
+    """
+
+    shown: ClassVar = ("scenario", "cell", "commands", "skipped", "duplicate_of")
+
+    scenario: str
+    cell: str
+    axes: Mapping[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    skipped: str | None
+    duplicate_of: str | None
+
+
+class RunPlan(Shown, frozen=True, kw_only=True):
+    """What a run would launch.
 
     Attributes:
         cells: The cells with their scenarios.
@@ -43,18 +69,52 @@ class PlannedSuite(Struct, frozen=True, kw_only=True):
         forecasts: What a run is expected to reach; empty if a scenario was never measured here.
     """
 
+    shown: ClassVar = ("scenario", "cell", "skipped", "duplicate_of")
+
     cells: tuple[tuple[LoadedScenario, PlannedCell], ...]
     missing: tuple[CannotRun, ...]
     forecasts: tuple[Forecast, ...] = ()
 
     @property
+    def configurations(self) -> tuple[PlannedConfiguration, ...]:
+        """The configurations of all scenarios."""
+        return tuple(
+            PlannedConfiguration(
+                scenario=planned.cell.scenario,
+                cell=planned.cell.key,
+                axes=dict(planned.cell.axes),
+                commands=tuple(command.argv for command in planned.commands),
+                skipped=planned.unfit.what if planned.unfit is not None else None,
+                duplicate_of=planned.duplicate_of.key if planned.duplicate_of else None,
+            )
+            for _, planned in self.cells
+        )
+
+    @property
+    def duration_s(self) -> float:
+        """How long the run is expected to take, in seconds; 0 if that is unknown."""
+        return sum(forecast.duration_s for forecast in self.forecasts)
+
+    @property
     def document(self) -> list[dict[str, Any]]:
-        """The cells as plain data, as `--json` prints them."""
+        """The cells as plain data, as `corebound plan --json` prints them."""
         forecasts = {forecast.scenario: forecast for forecast in self.forecasts}
         return [
             _cell_document(cell, scenario.source, forecasts.get(scenario.scenario.name))
             for scenario, cell in self.cells
         ]
+
+    def heading(self) -> str:
+        """The number of configurations, and how long they take."""
+        return f"{count(len(self), 'configuration')}, {total_time(self.duration_s * 1e9)}"
+
+    def __len__(self) -> int:
+        """The number of configurations."""
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[PlannedConfiguration]:
+        """Every configuration."""
+        return iter(self.configurations)
 
 
 def _cell_document(
@@ -88,7 +148,7 @@ class PlanRequest(RunRequest, frozen=True, kw_only=True):
     sysfs: Sysfs = None
 
 
-def plan_suite(request: RunRequest, sysfs: Path | None = None) -> PlannedSuite:
+def plan_suite(request: RunRequest, sysfs: Path | None = None) -> RunPlan:
     """Plan the cells of scenarios; launch, build and store nothing.
 
     Args:
@@ -100,7 +160,7 @@ def plan_suite(request: RunRequest, sysfs: Path | None = None) -> PlannedSuite:
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
     plan = _plan(request, sysfs)
-    return PlannedSuite(
+    return RunPlan(
         cells=tuple(
             (scenario, cell)
             for scenario, task in zip(plan.loaded, plan.tasks, strict=True)
@@ -127,11 +187,11 @@ class CheckedScenario(Struct, frozen=True, kw_only=True):
     missing: CannotRun | None = None
 
 
-def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
-    """Plan scenarios on this host to find every error in them.
+def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
+    """Validate scenario files, as `corebound check` does.
 
     Raises:
-        ScenarioFaults: The files have errors.
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
         InputError: A file cannot be read, or an environment or commit does not exist.
     """
     return tuple(
@@ -139,9 +199,11 @@ def check_suite(files: Sequence[Path]) -> tuple[CheckedScenario, ...]:
             scenario=task.scenario.name,
             cells=len(task.planned),
             duplicates=len(task.duplicates),
-            missing=next((one.unfit for one in task.planned if _lacks_environment(one)), None),
+            missing=next(
+                (planned.unfit for planned in task.planned if _lacks_environment(planned)), None
+            ),
         )
-        for task in _plan(RunRequest(files=tuple(files)), None).tasks
+        for task in _plan(RunRequest(files=tuple(Path(file) for file in files)), None).tasks
     )
 
 
@@ -200,7 +262,7 @@ def _saved_capabilities(
     """A saved machine's capabilities; it is taken to have the programs and libraries."""
     preloaded: dict[str, str] = {name: f"{stem}so" for name, stem in OPENMP_LIBRARIES.items()}
     return HostCapabilities(
-        topology=read_topology(sysfs),
+        topology=topology(sysfs),
         tools=TOOLS | RUNTIME_PROGRAMS,
         pythons=pythons,
         gpus=tuple(gpu.id for gpu in identity.gpus(sysfs, None)),
@@ -210,6 +272,13 @@ def _saved_capabilities(
     )
 
 
-def read_topology(sysfs: Path | None) -> Topology:
-    """The topology of a saved machine; None is this one."""
-    return discovery.live_topology() if sysfs is None else discovery.saved_topology(sysfs)
+def topology(sysfs: str | PathLike[str] | None = None) -> Topology:
+    """The CPUs, caches and memory nodes of this machine, as `corebound topology` shows them.
+
+    Args:
+        sysfs: A saved machine: a folder with sys/, or a copy of /sys; None is this one.
+
+    Raises:
+        HostError: No CPUs are visible.
+    """
+    return discovery.live_topology() if sysfs is None else discovery.saved_topology(Path(sysfs))

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from corebound import __version__, git
 from corebound.analysis.run_comparison import earlier_runs
 from corebound.analysis.serialize import (
+    attributes,
     between_runs_document,
     comparison_document,
 )
@@ -27,12 +28,13 @@ from corebound.records import commits, jsonl
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.scenario.cell import PROJECT, Cell, cell_identity, is_project
+from corebound.scenario.cell import PROJECT, Cell, OfOneCell, cell_identity, is_project
 from corebound.scenario.loader import load_document
 from corebound.scenario.models import CommandWorkload, Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
-from corebound.stats.comparison import Comparison, compare
+from corebound.stats.comparison import Comparison, Verdict, compare
 from corebound.stats.history.series import environment_keys_of_run
+from corebound.stats.intervals import Ends
 from corebound.stats.launch_summary import summarise
 from corebound.units import cpu_quota
 from corebound.workflow.calibrate import noise_notes
@@ -49,23 +51,22 @@ from corebound.workflow.scenarios import LoadedScenario
 _MIN_LAUNCHES = 3
 
 
-class ReproduceResult(Struct, frozen=True, kw_only=True):
-    """The result of a reproduction; pairs hold the recorded value, then the new one.
+class ReproduceResult(OfOneCell, frozen=True, kw_only=True):
+    """Whether a recorded result holds; pairs have the recorded value, then the new one.
 
     Attributes:
-        cell: The cell.
+        measured: The cell.
         before, after: The runs.
         records: Their files.
         medians_ns: Time of an iteration.
         launches: The number of launches of each.
         comparison: The new result relative to the recorded one.
         between: The cell's run-to-run variation.
-        margin: The largest difference that counts as equal.
-        differences: Properties of host and environment that changed.
+        margin: The largest share that counts as equal.
+        differences: What differs in the host and the environment; empty unless `anyway`.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
     """
 
-    cell: Cell
     before: Run
     after: Run
     records: tuple[Path, Path]
@@ -87,22 +88,45 @@ class ReproduceResult(Struct, frozen=True, kw_only=True):
         return False if verdict in {"faster", "slower"} and beyond else None
 
     @property
+    def verdict(self) -> Verdict:
+        """The new result relative to the recorded one."""
+        return self.comparison.verdict
+
+    @property
+    def recorded_ns(self) -> float:
+        """The recorded time of an iteration, in nanoseconds."""
+        return self.medians_ns[0]
+
+    @property
+    def now_ns(self) -> float:
+        """The time now."""
+        return self.medians_ns[1]
+
+    @property
+    def slowdown_ratio(self) -> float:
+        """The time now over the recorded one."""
+        return self.comparison.slowdown_ratio
+
+    @property
+    def slowdown_interval(self) -> Ends | None:
+        """Its 95 % confidence interval, (low, high); None with too few launches."""
+        return self.comparison.slowdown_interval
+
+    @property
     def document(self) -> dict[str, Any]:
-        """The result as plain data, as `--json` prints it."""
+        """The result as plain data, as `corebound reproduce --json` prints it."""
         return {
-            **cell_identity(self.cell.scenario, self.cell.key),
+            **cell_identity(self.scenario, self.cell),
             "holds": self.holds,
             **comparison_document(self.comparison),
             "margin": self.margin,
-            "then_ns": self.medians_ns[0],
-            "now_ns": self.medians_ns[1],
-            "launches": self.launches,
+            "then_ns": self.recorded_ns,
+            **attributes(self, "now_ns", "launches"),
             "between_runs": between_runs_document(self.between),
             "seed": self.after.seed,
             "commit": to_builtins(self.before.commit),
             "differing": self.differences,
-            "noise": self.noise,
-            "records": [str(file) for file in self.records],
+            **attributes(self, "noise", "records"),
         }
 
 
@@ -220,7 +244,7 @@ def reproduce_result(request: ReproduceRequest, reporter: Reporter) -> Reproduce
     if comparison is None or new.median_ns is None or old.median_ns is None:
         raise _no_result(cell, result.launches, result.file)
     return ReproduceResult(
-        cell=cell,
+        measured=cell,
         before=before,
         after=result.run,
         records=(stored.file, result.file),

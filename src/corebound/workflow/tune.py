@@ -133,7 +133,9 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if request.emit and result.to_set is None:
         reporter.notify(f"No file was written. {headline(result)}")
     if request.emit and result.to_set is not None:
-        recommended = next(one for one in task.planned if one.cell.key == result.to_set.key)
+        recommended = next(
+            planned for planned in task.planned if planned.cell.key == result.to_set.key
+        )
         written = write_artefacts(
             recommended,
             request.emit,
@@ -269,7 +271,7 @@ def load_one(request: TuneRequest) -> LoadedScenario:
     """
     loaded = load_scenarios(request.files, request.only, request.profile)
     if len(loaded) != 1:
-        names = ", ".join(one.scenario.name for one in loaded)
+        names = ", ".join(scenario.scenario.name for scenario in loaded)
         raise InputError(
             what=f"one scenario can be tuned at a time, and these are {len(loaded)}: {names}.",
             where="corebound tune",

@@ -13,10 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.serialize import attributes
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_checks import (
     DIRECT,
     THROUGH_AXIS,
+    Answer,
     Proof,
     Verification,
     launched_proof,
@@ -197,10 +199,10 @@ def _proof_run(
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
-    """A recommendation that was measured again.
+    """Whether a recommendation still holds.
 
     Attributes:
-        verification: Whether it holds.
+        verification: The race, and the new launches of its finalists.
         differences: What changed on the host and in the environment since.
         records: The file of the new launches.
     """
@@ -222,20 +224,36 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
         return ", ".join(filter(None, parts))
 
     @property
+    def answer(self) -> Answer:
+        """`holds`, `lost`, or `inconclusive`."""
+        return self.verification.answer
+
+    @property
+    def text(self) -> str:
+        """The answer in a sentence or two."""
+        return verification_text(self.verification)
+
+    @property
+    def cell(self) -> str:
+        """What the race recommended."""
+        return self.verification.recommended.key
+
+    @property
+    def better(self) -> str | None:
+        """The configuration that beats it now; None if none does."""
+        return self.verification.better.key if self.verification.better else None
+
+    @property
     def document(self) -> dict[str, Any]:
-        """The result as plain data, as `--json` prints it."""
-        verified = self.verification
+        """One of the `recommendations` that `corebound tune --verify --json` prints."""
         return {
-            "title": self.title,
-            "answer": verified.answer,
-            "text": verification_text(verified),
-            "recommended": verified.recommended.key,
-            "better": verified.better.key if verified.better else None,
-            "differences": list(self.differences),
-            "race": verified.before.run.id,
-            "run": verified.now.run.id,
-            "records": str(self.records),
-            "finalists": finalists_document(verified.now),
+            **attributes(self, "title", "answer", "text"),
+            "recommended": self.cell,
+            **attributes(self, "better", "differences"),
+            "race": self.verification.before.run.id,
+            "run": self.verification.now.run.id,
+            **attributes(self, "records"),
+            "finalists": finalists_document(self.verification.now),
         }
 
 
@@ -317,8 +335,8 @@ def _races(request: TuneRequest, notify: Notify) -> Sequence[StoredTuning]:
         InputError: There is none.
     """
     loaded = load_scenarios(request.files, request.only, request.profile)
-    scenarios = {one.scenario.name for one in loaded}
-    selected = {axis for one in loaded for cell in one.cells for axis in cell.axes}
+    scenarios = {scenario.scenario.name for scenario in loaded}
+    selected = {axis for scenario in loaded for cell in scenario.cells for axis in cell.axes}
     host = identity.host(discovery.live_topology()).id
     faults: list[Fault] = []
     found = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.exchange import history_import
-from corebound.exchange.asv.series import complete_environments
 from corebound.exchange.history_import import merge
+from corebound.exchange.points import complete_environments, merge_pair
 from corebound.records import history_files
 from corebound.records.history import INCOMPARABLE, HistoryPoints, Series, incomparable
 from support.asv_projects import TIME, import_asv, result_file, result_tree
@@ -48,7 +48,7 @@ def test_appended_points_merge_like_any_others(
 
     (found,) = merge([old], [new])
 
-    assert found == history_import._merge_pair(old, new)
+    assert found == merge_pair(old, new)
 
 
 def test_a_series_without_new_points_stays() -> None:

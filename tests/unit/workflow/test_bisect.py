@@ -8,6 +8,14 @@ import pytest
 
 from corebound.stats import bisection
 from corebound.workflow import bisect
+from support.build import a_cell
+
+
+def a_result(ending: bisection.BisectionOutcome | None) -> bisect.BisectResult:
+    return bisect.BisectResult(
+        measured=a_cell(), project="shop", commits=(), ending=ending, is_merge=False, noise=(),
+        records=(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -21,8 +29,8 @@ def test_a_bisection_without_a_commit_has_its_own_exit_code(
         outcome=outcome, suspects=(), good=0, bad=1, slowdown_ratio=None, interval=None, tests=1
     )
 
-    assert bisect.exit_code(ending) == code
-    assert bisect.exit_code(None) == 5
+    assert a_result(ending).exit_code == code
+    assert a_result(None).exit_code == 5
 
 
 def test_a_budget_that_building_has_used_up_begins_no_run(

@@ -16,7 +16,7 @@ from corebound.workflow.nightly_steps import (
     Failure,
     NightlyResult,
 )
-from corebound.workflow.nightly_summary import NightlySummary, summary_document, summary_text
+from corebound.workflow.nightly_summary import NightlySummary
 from support.nightly import a_step, carry_on
 from unit.report.test_changes import a_rate
 
@@ -46,24 +46,22 @@ def test_the_summary_mentions_uncommitted_changes() -> None:
         a_summary(NightlyResult(codes={"run": 0}, failure=None)), snapshot="1f0c+dirty.9f8e"
     )
 
-    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in summary_text(told)
-    assert summary_document(told)["snapshot"] == "1f0c+dirty.9f8e"
+    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in told.text
+    assert told.document["snapshot"] == "1f0c+dirty.9f8e"
 
 
 def test_the_summary_lists_regressions_with_commit_and_link() -> None:
     told = a_summary(NightlyResult(codes={"run": 0, "regressions": 1}, failure=None), ALARM)
 
-    assert summary_text(told).splitlines() == [
+    assert told.text.splitlines() == [
         "shop on box-7, nightly run of 20260314T021703Z: 1 new regression",
         "Parsing a large file [threads=1]: ▼ 1.05× slower (95 % CI 1.04–1.06)",
         "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
         "  https://speed.example.org/history/a.html",
         "https://speed.example.org",
     ]
-    assert summary_document(told)["status"] == "regression"
-    assert [one["title"] for one in summary_document(told)["regressions"]] == [
-        "Parsing a large file"
-    ]
+    assert told.document["status"] == "regression"
+    assert [one["title"] for one in told.document["regressions"]] == ["Parsing a large file"]
 
 
 def test_a_recommendation_that_no_longer_holds_is_listed() -> None:
@@ -75,13 +73,13 @@ def test_a_recommendation_that_no_longer_holds_is_listed() -> None:
     outcome = NightlyResult(codes={"run": 0, "regressions": 0, "verify": 1}, failure=None)
     told = replace(a_summary(outcome), recommendations=checked)
 
-    assert summary_text(told).splitlines()[:-1] == [
+    assert told.text.splitlines()[:-1] == [
         "shop on box-7, nightly run of 20260314T021703Z: no new regression, 1 recommendation lost",
         "✗ ResNet-50: One CPU is no longer recommended.",
         "? Hashing: Inconclusive: it was not.",
     ]
     assert (told.status, told.exit_code) == ("recommendation lost", 1)
-    assert summary_document(told)["recommendations"] == checked
+    assert told.document["recommendations"] == checked
 
 
 def test_several_regressions_of_a_commit_are_one_entry() -> None:
@@ -96,7 +94,7 @@ def test_several_regressions_of_a_commit_are_one_entry() -> None:
     told = a_summary(NightlyResult(codes={"regressions": 1}, failure=None), *alarms)
     told = replace(told, regressions={**(told.regressions or {}), "commits": [entry]})
 
-    lines = summary_text(told).splitlines()
+    lines = told.text.splitlines()
 
     assert lines[0].endswith(": 4 new regressions")
     assert lines[1:] == [
@@ -114,8 +112,8 @@ def test_a_subject_mentions_nobody_in_a_summary() -> None:
         NightlyResult(codes={"regressions": 1}, failure=None), {**ALARM, "first_bad": bad}
     )
 
-    assert "4f0c2a91d3 <!channel> R&D (" in summary_text(told)
-    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in summary_document(told)["text"]
+    assert "4f0c2a91d3 <!channel> R&D (" in told.text
+    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in told.document["text"]
 
 
 def test_a_lower_rate_is_described_as_less(tmp_path: Path) -> None:
@@ -126,7 +124,7 @@ def test_a_lower_rate_is_described_as_less(tmp_path: Path) -> None:
     outcome = NightlyResult(codes={"regressions": 1}, failure=None)
 
     (alarm,) = told["changes"]
-    (_, line, *_) = summary_text(replace(a_summary(outcome), regressions=told)).splitlines()
+    (_, line, *_) = replace(a_summary(outcome), regressions=told).text.splitlines()
 
     assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
     assert re.match(r"Matrix product: ▼ 1\.2\d× less \(95 % CI 1", line), line
@@ -137,7 +135,7 @@ def test_the_summary_lists_series_that_were_not_analysed() -> None:
     lost = {"title": "Matrix product", "cell": "threads=1", "reason": "ValueError: a\nb (c.py)"}
     told = {"changes": [], "failing": [], "not_analysed": [lost]}
 
-    said = summary_text(replace(a_summary(outcome), regressions=told))
+    said = replace(a_summary(outcome), regressions=told).text
 
     assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
 
@@ -148,8 +146,8 @@ def test_a_crashed_step_is_reported_as_a_bug(tmp_path: Path) -> None:
 
     assert outcome.exit_code == 70
     assert told.status == "crashed"
-    assert summary_text(told).splitlines()[0].endswith("CRASHED at `regressions`")
-    assert "This is a bug in corebound, not a result." in summary_text(told)
+    assert told.text.splitlines()[0].endswith("CRASHED at `regressions`")
+    assert "This is a bug in corebound, not a result." in told.text
 
 
 def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
@@ -162,15 +160,15 @@ def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
 
     assert outcome.exit_code == 5
     assert told.status == "nothing measured"
-    assert summary_text(told).splitlines()[0].endswith("before anything was measured")
+    assert told.text.splitlines()[0].endswith("before anything was measured")
 
 
 def test_the_summary_of_a_failed_run_has_the_step_and_the_end_of_its_log() -> None:
     failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
     told = a_summary(NightlyResult(codes={"run": 0, "report": 4}, failure=failure))
 
-    lines = summary_text(told).splitlines()
+    lines = told.text.splitlines()
 
     assert lines[0].endswith("FAILED at `report`")
     assert lines[-1] == "  no room"
-    assert summary_document(told)["failed"] == {"step": "report", "code": 4}
+    assert told.document["failed"] == {"step": "report", "code": 4}

@@ -52,23 +52,23 @@ def _answer(result: BisectResult) -> Iterator[str]:
     size = _size(ending)
     if ending.outcome == "found":
         yield _commit_name(bad)
-        yield f"{result.cell.id}: {size} compared with the commit before it."
+        yield f"{result.id}: {size} compared with the commit before it."
     elif ending.outcome == "range":
         yield f"One of these {len(ending.suspects)} commits; the data do not say which:"
         yield from (f"  {_commit_name(result.commits[place])}" for place in ending.suspects)
-        yield f"{result.cell.id}: {size} compared with {_commit_name(good)}."
+        yield f"{result.id}: {size} compared with {_commit_name(good)}."
     elif ending.outcome == "no difference":
-        yield f"No difference: at {short_name(bad)}, {result.cell.id} is {size} compared with"
+        yield f"No difference: at {short_name(bad)}, {result.id} is {size} compared with"
         yield f"{short_name(good)}, which is within the margin. There is nothing to search."
     elif ending.outcome == "broken":
-        yield f"{result.cell.id} could not be measured at {short_name(good)} or {short_name(bad)}."
+        yield f"{result.id} could not be measured at {short_name(good)} or {short_name(bad)}."
         yield "See the messages above and the records for the reason."
     elif ending.suspects:
         yield f"Possibly {_commit_name(bad)}: the search ended there, but in new launches"
-        yield f"{result.cell.id} is {size} compared with {_commit_name(good)}."
+        yield f"{result.id} is {size} compared with {_commit_name(good)}."
         yield "Use --launches to allow more launches."
     else:
-        yield f"Inconclusive: at {short_name(bad)}, {result.cell.id} is {size} compared with"
+        yield f"Inconclusive: at {short_name(bad)}, {result.id} is {size} compared with"
         yield f"{short_name(good)}, which may be noise. Use --launches to allow more launches."
     if result.is_merge and ending.outcome == "found":
         sha = short_name(bad)

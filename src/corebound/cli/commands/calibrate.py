@@ -15,11 +15,7 @@ from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import NO_ANSWER
 from corebound.records.calibration import Calibration, Noise
 from corebound.units import percent
-from corebound.workflow.calibrate import (
-    CalibrateRequest,
-    calibrate_scenarios,
-    calibrations_document,
-)
+from corebound.workflow.calibrate import CalibrateRequest, calibrate_scenarios
 
 _LEGEND = (
     "spread: of the launches. noise floor: smaller differences cannot be detected. "
@@ -37,17 +33,15 @@ def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json 
         corebound calibrate scenarios/
         corebound calibrate hashing.yaml --budget 10m
     """
-    calibrations, result = calibrate_scenarios(
-        request, TerminalReporter(Console(stderr=True, quiet=quiet))
-    )
+    result = calibrate_scenarios(request, TerminalReporter(Console(stderr=True, quiet=quiet)))
     if as_json:
-        print_json(calibrations_document(calibrations))
+        print_json(result.document)
     else:
         console = Console()
-        print_table(_table(calibrations), console)
+        print_table(_table(result.calibrations), console)
         console.print(Text(_LEGEND))
-        console.print(Text(f"Records: {result.file}"), soft_wrap=True)
-    raise typer.Exit(result.exit_code or (0 if calibrations else NO_ANSWER))
+        console.print(Text(f"Records: {result.run.file}"), soft_wrap=True)
+    raise typer.Exit(result.run.exit_code or (0 if result.calibrations else NO_ANSWER))
 
 
 def _table(calibrations: Sequence[Calibration]) -> Table:

@@ -10,29 +10,21 @@ from typing import Annotated
 
 import typer
 
-from corebound.analysis.wording import count
+from corebound.analysis.wording import capital, count
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
-from corebound.machine.doctor.result import CheckResult, Group, HostCheck, State
+from corebound.machine.doctor.result import CheckResult, HostCheck, State
 from corebound.machine.doctor.tuning import SettingResult
-from corebound.workflow.host_checks import LIVE, ExaminedHost, examine_host, restore_host, tune_host
+from corebound.workflow import host_checks as workflow
+from corebound.workflow.host_checks import LIVE, HostChecks
 from corebound.workflow.options import Files, Option
 
 _WIDTH = 80
 _LEAST_VALUE_WIDTH = 24
 _SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
-_HEADINGS: dict[Group, str] = {
-    "processor": "Processor",
-    "CPUs": "CPUs",
-    "load": "Load",
-    "memory": "Memory",
-    "kernel": "Kernel",
-    "tools": "Tools",
-    "environments": "Environments",
-}
-_NAME_WIDTH = max(len("perf_event_paranoid"), *map(len, _HEADINGS)) + 1
+_NAME_WIDTH = len("perf_event_paranoid") + 1
 _STATE_WIDTH = len("unavailable") + 1
 
 
@@ -67,18 +59,17 @@ def doctor(
     if restore:
         _restore(root, as_json=as_json)
     elif tune:
-        _tune(examine_host(files, root).checks, root, as_json=as_json)
+        _tune(workflow.doctor(*files, root=root).results, root, as_json=as_json)
     else:
-        _show(examine_host(files, root), as_json=as_json)
+        _show(workflow.doctor(*files, root=root), as_json=as_json)
 
 
-def _show(host: ExaminedHost, *, as_json: bool) -> None:
+def _show(host: HostChecks, *, as_json: bool) -> None:
     if as_json:
         print_json(host.document)
         return
-    host_checks = [check.host_check for check in host.checks]
-    typer.echo(describe(host_checks, width=min(Console().width, _WIDTH)))
-    if any(check.changes for check in host.checks):
+    typer.echo(describe(host.checks, width=min(Console().width, _WIDTH)))
+    if any(check.changes for check in host.results):
         typer.echo(
             "\nThe commands require root. `corebound doctor --tune` runs those that change"
             " settings."
@@ -100,7 +91,7 @@ def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
         if check.changes:
             _say(f"  {check.host_check.check}: {check.host_check.value}", as_json=as_json)
             _say(f"    {check.host_check.fix}", as_json=as_json)
-    results = tune_host(checks, root)
+    results = workflow.change_settings(checks, root)
     _report(results, as_json=as_json)
     if all(result.fault is not None for result in results):
         raise typer.Exit(HostError.exit_code)
@@ -108,7 +99,7 @@ def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
 
 
 def _restore(root: Path, *, as_json: bool) -> None:
-    results, error = restore_host(root)
+    results, error = workflow.restore_settings(root)
     if not results:
         _say("Nothing to restore: --tune has changed no settings.", as_json=as_json)
     _report(results, as_json=as_json)
@@ -133,7 +124,7 @@ def describe(checks: Sequence[HostCheck], *, width: int = _WIDTH) -> str:
     """Render all checks. Commands are never wrapped, so that users can copy them."""
     lines = [_headline(checks)]
     for group, grouped in groupby(checks, key=lambda check: check.group):
-        lines += ["", _HEADINGS[group]]
+        lines += ["", capital(group)]
         for check in grouped:
             lines += _check_lines(check, width)
     return "\n".join(lines)

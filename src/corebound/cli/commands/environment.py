@@ -15,7 +15,8 @@ from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.workflow.environments import (
-    list_environments,
+    MadeEnvironment,
+    environments,
     make_environments,
     remove_environments,
 )
@@ -44,22 +45,27 @@ def make(
         corebound environment make --for scenarios/
     """
     console = Console(stderr=True, quiet=quiet)
-    made = []
     with console.status("Creating environments") as status:
 
-        def notify(name: str, message: str) -> None:
-            status.update(Text(f"{name}: {message}"))
+        def notify(line: str) -> None:
+            status.update(Text(line))
             if not console.is_terminal:
-                console.print(f"{name}: {message}")
+                console.print(line)
 
-        for environment in make_environments(names, files, notify, wheelhouse=wheelhouse):
-            made.append(environment)
-            if not as_json:
-                # A line on stdout must not meet the one that is drawn.
-                status.stop()
-                packages = count(len(environment.packages), "package")
-                typer.echo(f"{environment.name}: ready, {packages}, {environment.python}")
-                status.start()
+        def ready(environment: MadeEnvironment) -> None:
+            # A line on stdout must not meet the one that is drawn.
+            status.stop()
+            packages = count(len(environment.packages), "package")
+            typer.echo(f"{environment.name}: ready, {packages}, {environment.python}")
+            status.start()
+
+        made = make_environments(
+            *names,
+            files=files,
+            wheelhouse=wheelhouse,
+            ready=None if as_json else ready,
+            notify=notify,
+        )
     if as_json:
         print_json(made)
 
@@ -74,7 +80,7 @@ def list_(*, as_json: Json = False) -> None:
         corebound environment list
         corebound environment list --json
     """
-    rows = list_environments()
+    rows = environments()
     if as_json:
         print_json(rows)
         return
@@ -99,10 +105,10 @@ def remove(
     Examples:
         corebound environment remove pytorch
     """
-    removed = remove_environments(names)
+    removed = remove_environments(*names)
     if as_json:
         print_json(removed)
         return
-    for one in removed:
-        folders = count(one.folders, "folder")
-        typer.echo(f"{one.name}: removed {folders}, {units.size(one.size_bytes)}")
+    for environment in removed:
+        folders = count(environment.folders, "folder")
+        typer.echo(f"{environment.name}: removed {folders}, {units.size(environment.size_bytes)}")

@@ -25,16 +25,11 @@ from corebound.fleet.folder import PlanFolder, ShardReport, open_path
 from corebound.fleet.status import FleetStatus, ShardStatus
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import fleet as fleets
-from corebound.workflow.fleet import FleetRequest
+from corebound.workflow.fleet import File, FleetRequest, Folder
 from corebound.workflow.options import Argument, Option, Records
 
 # More hosts with the same status are one row.
 _MOST_ROWS = 8
-File = Annotated[Path, Argument("Fleet file.")]
-Folder = Annotated[Path, Option("Folder of the plans of all fleets.")]
-Round = Annotated[
-    str | None, Option("Round, or id of a plan. Default: what was planned last.", name="--round")
-]
 Detach = Annotated[bool, Option("Return when the engine has the jobs (Slurm, Kubernetes).")]
 
 
@@ -73,13 +68,7 @@ def plan(
 
 
 def run(
-    file: File,
-    *,
-    round_name: Round = None,
-    detach: Detach = False,
-    folder: Folder = fleets.FOLDER,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    request: FleetRequest, *, detach: Detach = False, quiet: Quiet = False, as_json: Json = False
 ) -> None:
     """Measure what the plan has not measured yet, and wait for it.
 
@@ -90,18 +79,11 @@ def run(
         corebound fleet run fleet.yaml --detach
         corebound fleet run fleet.yaml --round 2026-11-24
     """
-    request = FleetRequest(file=file, folder=folder, round_name=round_name)
     _run(request, again=False, detach=detach, quiet=quiet, as_json=as_json)
 
 
 def resume(
-    file: File,
-    *,
-    round_name: Round = None,
-    detach: Detach = False,
-    folder: Folder = fleets.FOLDER,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    request: FleetRequest, *, detach: Detach = False, quiet: Quiet = False, as_json: Json = False
 ) -> None:
     """Measure what is missing, including shards that failed or were cancelled.
 
@@ -111,7 +93,6 @@ def resume(
         corebound fleet resume fleet.yaml
         corebound fleet resume fleet.yaml --round 2026-11-24
     """
-    request = FleetRequest(file=file, folder=folder, round_name=round_name)
     _run(request, again=True, detach=detach, quiet=quiet, as_json=as_json)
 
 
@@ -123,21 +104,18 @@ def _run(request: FleetRequest, *, again: bool, detach: bool, quiet: bool, as_js
     raise typer.Exit(0 if detach or result.is_measured else LaunchError.exit_code)
 
 
-def status(
-    file: File, *, round_name: Round = None, folder: Folder = fleets.FOLDER, as_json: Json = False
-) -> None:
+def status(request: FleetRequest, *, as_json: Json = False) -> None:
     """Show what is measured, what is missing and why, and other rounds to collect.
 
     Examples:
         corebound fleet status fleet.yaml
         corebound fleet status fleet.yaml --round 2026-11-24
     """
-    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
-    _print_status(fleets.status_of_fleet(plan_folder), as_json=as_json)
+    _print_status(fleets.status_of_fleet(request.open()), as_json=as_json)
 
 
 def collect(
-    file: File,
+    request: FleetRequest,
     *,
     copied: Annotated[
         tuple[Path, ...],
@@ -145,9 +123,7 @@ def collect(
             "Copy of a host's working folder, if it cannot be reached; repeatable.", name="--from"
         ),
     ] = (),
-    round_name: Round = None,
     records: Records = RECORDS,
-    folder: Folder = fleets.FOLDER,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -160,9 +136,8 @@ def collect(
         corebound fleet collect fleet.yaml --round 2026-11-24
         corebound fleet collect fleet.yaml --from copies/n1 --from copies/n2
     """
-    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
     notify = notifier(Console(stderr=True, quiet=quiet))
-    result = fleets.collect_fleet(plan_folder, records, copied, notify)
+    result = fleets.collect_fleet(request.open(), records, copied, notify)
     if as_json:
         print_json(result.document)
     else:
@@ -173,17 +148,14 @@ def collect(
     raise typer.Exit(LaunchError.exit_code if result.has_refused else 0)
 
 
-def cancel(
-    file: File, *, round_name: Round = None, folder: Folder = fleets.FOLDER, as_json: Json = False
-) -> None:
+def cancel(request: FleetRequest, *, as_json: Json = False) -> None:
     """Stop all shards in flight; launches that they have recorded remain.
 
     Examples:
         corebound fleet cancel fleet.yaml
         corebound fleet cancel fleet.yaml --round 2026-11-24
     """
-    plan_folder = FleetRequest(file=file, folder=folder, round_name=round_name).open()
-    number = fleets.cancel_fleet(plan_folder)
+    number = fleets.cancel_fleet(request.open())
     if as_json:
         print_json({"cancelled": number})
     elif number is None:

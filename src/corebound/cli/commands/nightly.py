@@ -7,11 +7,7 @@ import typer
 from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.workflow.nightly import (
-    NightlyRequest,
-    run_nightly,
-)
-from corebound.workflow.nightly_summary import summary_document, summary_text
+from corebound.workflow.nightly import NightlyRequest, run_nightly
 
 
 def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
@@ -25,7 +21,7 @@ def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = Fa
     """
     summary = run_nightly(request, notifier(Console(stderr=True, quiet=quiet, soft_wrap=True)))
     if as_json:
-        print_json(summary_document(summary))
+        print_json(summary.document)
     else:
-        typer.echo(summary_text(summary))
+        typer.echo(summary.text)
     raise typer.Exit(summary.exit_code)

@@ -19,8 +19,9 @@ from corebound.machine.topology import cpu_list
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.scenario.json_schema import schema_text
+from corebound.workflow import plan as workflow
 from corebound.workflow.options import Files, Option
-from corebound.workflow.plan import PlanRequest, Sysfs, check_suite, plan_suite, read_topology
+from corebound.workflow.plan import PlanRequest, Sysfs
 
 
 def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
@@ -30,7 +31,7 @@ def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
         corebound topology
         corebound topology --sysfs saved-host/
     """
-    host = read_topology(sysfs)
+    host = workflow.topology(sysfs)
     if as_json:
         print_json(host)
     else:
@@ -44,16 +45,20 @@ def check(files: Files, *, as_json: Json = False) -> None:
         corebound check scenarios/
         corebound check hashing.yaml
     """
-    checked = check_suite(files)
+    checked = workflow.check(*files)
     if as_json:
         print_json(checked)
         return
-    for one in checked:
-        same = f", {one.duplicates} the same as another on this host" if one.duplicates else ""
-        typer.echo(f"OK: {one.scenario}, {count(one.cells, 'cell')}{same}")
-        if one.missing is not None:
-            typer.echo(f"  `corebound run` would skip cells: {one.missing.what}")
-            typer.echo(f"  {one.missing.fix}")
+    for scenario in checked:
+        same = (
+            f", {scenario.duplicates} the same as another on this host"
+            if scenario.duplicates
+            else ""
+        )
+        typer.echo(f"OK: {scenario.scenario}, {count(scenario.cells, 'cell')}{same}")
+        if scenario.missing is not None:
+            typer.echo(f"  `corebound run` would skip cells: {scenario.missing.what}")
+            typer.echo(f"  {scenario.missing.fix}")
 
 
 def schema(
@@ -79,7 +84,7 @@ def plan(request: PlanRequest, *, as_json: Json = False) -> None:
         corebound plan hashing.yaml --sysfs saved-host/ --only threads=4
         corebound plan scenarios/ --budget 10m
     """
-    suite = plan_suite(request, request.sysfs)
+    suite = workflow.plan_suite(request, request.sysfs)
     if as_json:
         print_json(suite.document)
         return

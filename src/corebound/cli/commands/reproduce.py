@@ -12,7 +12,6 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import REGRESSION
-from corebound.stats.intervals import ratio_interval_pair
 from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
@@ -42,7 +41,7 @@ def _text(result: ReproduceResult) -> str:
     now = f"{units.duration(after_ns)} now ({after} launches)"
     lines = [
         _answer(result),
-        f"{result.cell.id}: {recorded}, {now}: {_size(result)}.",
+        f"{result.id}: {recorded}, {now}: {_size(result)}.",
         *(f"Difference: {difference}." for difference in result.differences),
     ]
     commit = result.before.commit
@@ -74,5 +73,4 @@ def _answer(result: ReproduceResult) -> str:
 
 
 def _size(result: ReproduceResult) -> str:
-    comparison = result.comparison
-    return precise_speed(comparison.speedup_ratio, ratio_interval_pair(comparison.interval))
+    return precise_speed(result.comparison.speedup_ratio, result.comparison.speedup_interval)

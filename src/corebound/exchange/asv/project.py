@@ -10,16 +10,11 @@ from msgspec import Struct
 
 from corebound.errors import Fault, HostError, InputError
 from corebound.exchange.asv import environments, layout, reader
-from corebound.exchange.asv.environments import (
-    FirstNames,
-    MergeOptions,
-    Requirements,
-    Source,
-)
+from corebound.exchange.asv.environments import FirstNames, MergeOptions, Requirements, Source
 from corebound.exchange.asv.layout import CONFIGURATION, AsvLayout
 from corebound.exchange.asv.reader import Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
-from corebound.exchange.history_import import deduplicate
+from corebound.exchange.points import deduplicate
 from corebound.exchange.reading import Progress, Unreadable, label
 from corebound.records import atomic_write, cache, history_files
 from corebound.records.cache import CacheFile
@@ -254,9 +249,7 @@ def _no_results(results: Path, faults: Sequence[Fault]) -> InputError:
             fix="Name that file." if len(configurations) == 1 else "Name one of those files.",
         )
     return InputError(
-        what="there are no result files of asv.",
-        where=str(results),
-        fix=layout.NAME_A_FOLDER,
+        what="there are no result files of asv.", where=str(results), fix=layout.NAME_A_FOLDER
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import re
 import sys
 from array import array
@@ -19,14 +18,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.exchange.asv.environments import cells_of, host_of
-from corebound.exchange.asv.results import (
-    DAMAGES,
-    BenchmarkEntry,
-    ResultFile,
-    Row,
-    unit_of,
-)
+from corebound.exchange.asv.results import DAMAGES, BenchmarkEntry, ResultFile, Row, unit_of
 from corebound.exchange.measures import more_is_better
+from corebound.exchange.points import (
+    VERSION,
+    complete_environments,
+    complete_keys,
+    moment_key,
+    sort_points,
+)
 from corebound.exchange.reading import clean, label
 from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, incomparable
 from corebound.records.run_record import Commit
@@ -239,8 +239,6 @@ def _double(value: float) -> float:
 
 
 T = TypeVar("T")
-# The part of an environment that holds the version of a benchmark.
-VERSION = "benchmark"
 
 
 class _FileOrder(NamedTuple):
@@ -281,7 +279,7 @@ class FileOrders:
         keys = [key for part in rows for key in part.environment_keys]
         environment_keys = tuple([keys[index] for index in order.positions])
         if not order.has_duplicates:
-            environment_keys = _complete(environment_keys)
+            environment_keys = complete_keys(environment_keys)
         for indices in cells:
             columns = [part.column(index) for part, index in zip(rows, indices, strict=True)]
             points = _points(columns, order, environment_keys)
@@ -320,56 +318,6 @@ def _array(columns: Sequence[Floats], order: _FileOrder) -> array[float]:
 def _reorder(columns: Sequence[Sequence[T]], order: _FileOrder) -> Sequence[T]:
     values = [*itertools.chain.from_iterable(columns)]
     return [values[position] for position in order.positions.tolist()] if any(values) else ()
-
-
-def moment_key(moment: Moment) -> tuple[str, str]:
-    """The sort key for points of imported histories."""
-    return moment.at, moment.commit.sha if moment.commit else ""
-
-
-def sort_points(points: HistoryPoints) -> HistoryPoints:
-    """Sort points and keep one for each commit: the last with a result, else the last."""
-    keys = [moment_key(moment) for moment in points.moments]
-    latest = dict(zip(keys, range(len(keys)), strict=True))
-    if len(latest) < len(keys):
-        with_value = (at for at, value in enumerate(points.values) if not math.isnan(value))
-        latest.update((keys[at], at) for at in with_value)
-    return points.select(latest[key] for key in sorted(latest))
-
-
-def complete_environments(points: HistoryPoints) -> HistoryPoints:
-    """Complete missing parts of environments from the next point that has them.
-
-    Old files of asv lack some parts, such as the version of a benchmark or the number
-    of CPUs. Their absence does not mean a change.
-    """
-    return points.with_environment_keys(_complete(points.environment_keys))
-
-
-def _complete(column: Sequence[EnvironmentKey]) -> tuple[EnvironmentKey, ...]:
-    result: list[EnvironmentKey] = []
-    later: dict[str, str] = {}
-    previous: EnvironmentKey | None = None
-    completed: EnvironmentKey = ()
-    for key in reversed(column):
-        # Most points share their environment with the previous one.
-        if key is not previous:
-            previous = key
-            current = dict(previous)
-            later |= known_environment(previous)
-            # In a fixed order, because another order would count as another environment.
-            names = sorted(later.keys() | current, key=lambda name: (name == VERSION, name))
-            completed = tuple((name, later.get(name, "")) for name in names)
-            completed = previous if completed == previous else completed
-        result.append(completed)
-    result.reverse()
-    # A complete column stays the same object, because series share it.
-    return tuple(column if all(map(operator.is_, column, result)) else result)
-
-
-def known_environment(environment_key: EnvironmentKey) -> dict[str, str]:
-    """The parts of an environment that are known."""
-    return {name: value for name, value in environment_key if value}
 
 
 # A machine, a benchmark and the key of a cell.

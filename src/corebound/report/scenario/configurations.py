@@ -54,7 +54,7 @@ from corebound.stats.modes import Mode
 from corebound.units import duration
 
 
-class ConfigurationRow(Struct, frozen=True, kw_only=True):
+class CellRow(Struct, frozen=True, kw_only=True):
     """One measured configuration.
 
     Attributes:
@@ -99,7 +99,7 @@ class Configurations(Struct, frozen=True, kw_only=True):
     lead: str
     axis: Axis | None
     launch_axis: Axis
-    rows: tuple[ConfigurationRow, ...]
+    rows: tuple[CellRow, ...]
     unmeasured: tuple[UnmeasuredCells, ...]
     absent: str
     notes: tuple[str, ...]
@@ -238,7 +238,7 @@ def _row(
     cell: CellResult,
     axis: Axis | None,
     modes: Mapping[str, Mode],
-) -> ConfigurationRow:
+) -> CellRow:
     caveat = _repeats_baseline_note(result, cell)
     notes = (
         _equivalent_cell_note(cell),
@@ -248,7 +248,7 @@ def _row(
         _beyond_axis_note(cell, axis) if axis else "",
     )
     verdict = _cell_verdict(cell)
-    return ConfigurationRow(
+    return CellRow(
         cell=cell,
         notes=tuple(filter(None, notes)),
         plot=_cell_plot(cell, margin=result.measure.margin) if axis else None,

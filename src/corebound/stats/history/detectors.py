@@ -272,7 +272,7 @@ class CutSides:
         self._others = others
 
     @property
-    def nights(self) -> int:
+    def points(self) -> int:
         """The number of points used."""
         return self.left.size + self.right.size
 
@@ -374,7 +374,7 @@ _REFUSED = CutDecision(votes=(), p_value=1.0, elected=False)
 
 def p_value_of(sides: CutSides, rho: float) -> float:
     """The likelihood's score, for a large shift that is not made of spikes."""
-    return _on_p_scale(sides.likelihood / inflation(sides.nights, rho))
+    return _on_p_scale(sides.likelihood / inflation(sides.points, rho))
 
 
 def _on_p_scale(gain: float) -> float:
@@ -398,7 +398,7 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
     it is at most 5 % at a place in 3 to 8 % of them, and at most 0.1 % in 0.05 to 0.7 %.
     docs/explanation/statistics/change-points.md has the numbers.
     """
-    gain = sides.likelihood / inflation(sides.nights, rho)
+    gain = sides.likelihood / inflation(sides.points, rho)
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=own_error)
     return min(1.0, 2 * min(_on_p_scale(gain), t_level))
 
@@ -414,13 +414,13 @@ def decide(stretch: CutContext) -> CutDecision:
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or resembles_earlier_spikes(stretch):
         return _REFUSED
-    nights = inflation(sides.nights, rho)
-    gain = sides.likelihood / nights
+    inflated = inflation(sides.points, rho)
+    gain = sides.likelihood / inflated
     plain = gain >= _CLEAR_GAIN and min(stretch.lengths) >= _SHORT
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
     votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
-        Vote(detector="segmentation", found=sides.closer > _penalty(stretch, nights)),
+        Vote(detector="segmentation", found=sides.closer > _penalty(stretch, inflated)),
         Vote(detector="t", found=t_level <= (_AGREED_LEVEL if plain else _T_LEVEL)),
     )
     return CutDecision(

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from corebound.worker.workloads.image_training_pytorch import classifier
+from corebound.worker.workloads.image_training_pytorch import CLASSES, classifier
 from corebound.worker.workloads.shared import cpu_time
 from corebound.worker.workloads.shared.image_files_pytorch import photographs
 from corebound.worker.workloads.shared.inference_pytorch import require_valid
@@ -106,7 +106,7 @@ def step(
         batch: Images a step.
         image: Their side once they are prepared.
     """
-    dataset = photographs(count=FILES, preprocessing=preprocessing, side=image)
+    dataset = photographs(count=FILES, classes=CLASSES, preprocessing=preprocessing, side=image)
     batches = DataLoader(
         dataset,
         batch_size=batch,

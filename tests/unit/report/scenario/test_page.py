@@ -38,7 +38,7 @@ from corebound.report.downloads import cells_csv, cells_json
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
-from corebound.report.scenario.configurations import ConfigurationRow
+from corebound.report.scenario.configurations import CellRow
 from corebound.report.scenario.launches import log_tail
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.scenario.cell import Cell
@@ -106,7 +106,7 @@ def a_page(result: ScenarioResult) -> ScenarioPage:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
 
 
-def row_of(page: ScenarioPage, name: str) -> ConfigurationRow:
+def row_of(page: ScenarioPage, name: str) -> CellRow:
     (row,) = (row for row in page.configurations.rows if full_name(row.cell.cell) == name)
     return row
 

@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 
 from corebound.worker.adapters import pytorch
-from corebound.worker.workloads.image_training_pytorch import CLASSES
 
 # Width and height of the encoded images: a thumbnail, and a photograph of 0.8 megapixels.
 LIGHT = (96, 72)
@@ -38,11 +37,12 @@ class Photographs:
             return self.prepare(image.convert("RGB")), self.labels[index]
 
 
-def photographs(*, count: int, preprocessing: str, side: int) -> Photographs:
+def photographs(*, count: int, classes: int, preprocessing: str, side: int) -> Photographs:
     """Make `count` JPEGs in memory, with the transform to 3×side×side numbers.
 
     Args:
         count: The number of images.
+        classes: The number of classes, of which each image has one at random.
         preprocessing: `light` decodes 96×72 pixels, resizes and normalises;
             `heavy` decodes 1024×768, crops and flips at random, changes colours
             and blurs as contrastive training does.
@@ -55,7 +55,7 @@ def photographs(*, count: int, preprocessing: str, side: int) -> Photographs:
     size = LIGHT if preprocessing == "light" else HEAVY
     return Photographs(
         files=tuple(_jpeg(numbers, size) for _ in range(count)),
-        labels=tuple(int(label) for label in numbers.integers(CLASSES, size=count)),
+        labels=tuple(int(label) for label in numbers.integers(classes, size=count)),
         prepare=_light(side) if preprocessing == "light" else _heavy(side),
     )
 
