@@ -16,6 +16,7 @@ from msgspec import Struct
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
+from corebound.scenario.cell import Cell
 from corebound.scenario.models import Launches
 from corebound.stats.interference import is_refused
 from corebound.stats.intervals import log_interval
@@ -154,9 +155,12 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
 
 
 def _usual_launch_s(planned: PlannedCell) -> float:
-    if planned.traffic is not None:
-        return _SERVER_S
-    return planned.cell.runtime.start_up_s + _ITERATING_S
+    return usual_start_s(planned) + (_ITERATING_S if planned.traffic is None else 0.0)
+
+
+def usual_start_s(planned: PlannedCell) -> float:
+    """What a launch usually takes before it iterates, in seconds; a server takes it in all."""
+    return planned.cell.runtime.start_up_s if planned.traffic is None else _SERVER_S
 
 
 class TimeLeft:
@@ -169,6 +173,7 @@ class TimeLeft:
     def __init__(self, expected_s: Mapping[str, float]) -> None:
         """Take the expected time of a launch of each scenario, in seconds; it may lack some."""
         self._expected_s = dict(expected_s)
+        self._last_s: dict[str, float] = {}
         self._took_s: defaultdict[str, float] = defaultdict(float)
         self._attempts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -176,9 +181,15 @@ class TimeLeft:
     def add(self, launch: Launch) -> None:
         """Count a launch; those that alternated share their time."""
         scenario = launch.cell.scenario
+        self._last_s[launch.cell.id] = _total_s((launch,))
         self._took_s[scenario] += _total_s((launch,))
         self._attempts[scenario] += 1
         self._refused[scenario] += is_refused(launch)
+
+    def launch_s(self, cell: Cell) -> float:
+        """The time that a launch of a cell takes: as its last one, or as others; 0 if unknown."""
+        last_s = self._last_s.get(cell.id)
+        return self._launch_s(cell.scenario, self._correction()) if last_s is None else last_s
 
     def seconds(self, left: Mapping[str, int]) -> float | None:
         """The time of the launches that are left; None if nothing is known.

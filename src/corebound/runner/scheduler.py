@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
@@ -10,13 +10,15 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft
 from corebound.launch.launch import LaunchResult
+from corebound.planning.budget import Turns, blocks_within, fair_share_s, next_turn
 from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
-from corebound.runner.jobs import Job, Task, within_budget
-from corebound.runner.progress import ScenarioProgress
+from corebound.runner.jobs import Job, Task
+from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.screening import compare_busy_threads, screen
 
 # The fields that a record takes over from the launch's result.
@@ -27,15 +29,18 @@ _AS_IN_RESULT = tuple(
 )
 
 _NO_TIME = CannotRun(what="the budget has no time for it", fix="Use a larger --budget.")
-# There is no interval after fewer blocks.
-_LEAST_BLOCKS = 2
+# So many launches of each cell answer most questions. If they fit into the budget with just enough
+# iterations to count, no launch takes so long that they would not.
+_ANSWERING = 5
+# A launch may end so much after the budget, which counts for an iteration that has begun.
+_OVER_SHARE, _OVER_S = 0.05, 2.0
 
 
 class Observer(Protocol):
     """Receives the events of a run: between launches, and periodically during a launch."""
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
-        """A launch starts; `left` launches of each scenario, with this one, are certain."""
+        """A launch starts; `left` launches of each scenario, with this one, are left at most."""
 
     def ended(self, launch: Launch) -> None:
         """A launch has ended and is recorded on disk; also called for a skipped cell."""
@@ -67,6 +72,7 @@ class Runner:
         launch: Callable[[Sequence[Job]], Sequence[LaunchResult]],
         observer: Observer,
         clock: Clock,
+        time_left: TimeLeft,
         budget_s: float | None,
         operators: bool,
     ) -> None:
@@ -80,21 +86,22 @@ class Runner:
             launch: Launches one cell, or several that alternate, as `Launcher` does.
             observer: Receives the events of the run.
             clock: The clocks.
-            budget_s: Start no launch after this many seconds, and none that would probably end
-                further after it than now is before it; the first launches are short enough for
-                two blocks. None: no limit.
+            time_left: What launches are expected to take; those of this run correct it.
+            budget_s: The run ends after this many seconds, or a little later: a launch that takes
+                more than its share is ended. None: no limit.
             operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
-        self._progress = [ScenarioProgress(task, done) for task in within_budget(tasks, budget_s)]
+        self._progress = [ScenarioProgress(task, done) for task in tasks]
         self._append = append
         self._launch_all = launch
         self._observer = observer
         self._clock = clock
-        self._until_s = None if budget_s is None else clock.monotonic_s() + budget_s
+        self._time_left = time_left
+        self._until_s = math.inf if budget_s is None else clock.monotonic_s() + budget_s
+        self._over_s = _OVER_S + _OVER_SHARE * (budget_s or 0.0)
         self._operators = operators
-        # How long the cells that are launched together took the last time.
-        self._took_s: dict[frozenset[tuple[str, str]], float] = {}
+        self._has_launched = False
 
     def run(self) -> Ending:
         """Launch until no more launches are needed, or the time budget is used up.
@@ -106,26 +113,35 @@ class Runner:
         for progress in self._progress:
             for job in progress.skipped_jobs():
                 self._skip(progress, job, job.planned.unfit)
-        while True:
-            has_launched = False
-            for progress in self._progress:
-                for _ in range(self._turns_now(progress)):
-                    if not (keys := progress.cells_to_launch()):
-                        break
-                    has_launched = True
-                    if not self._block(progress, keys):
-                        return "out of time"
-                    progress.block += 1
-            if not has_launched:
-                return self._profile() if self._operators else "complete"
+        while (index := next_turn(self._turns(self._outlooks()), self._left_s)) is not None:
+            progress = self._progress[index]
+            if not self._block(progress, progress.cells_to_launch()):
+                return "out of time"
+            progress.block += 1
+        return self._profile() if self._operators else "complete"
 
-    def _turns_now(self, progress: ScenarioProgress) -> int:
-        """How many blocks of a scenario are launched before the next scenario's turn.
+    @property
+    def _left_s(self) -> float:
+        """The rest of the budget, in seconds; infinite without one."""
+        return self._until_s - self._clock.monotonic_s()
 
-        A budget that ends after one block of every scenario would answer no question.
-        """
-        first = 0 if self._until_s is None else _LEAST_BLOCKS - progress.block
-        return max(progress.turns, first)
+    def _outlooks(self) -> list[Outlook]:
+        return [progress.outlook(self._time_left.launch_s) for progress in self._progress]
+
+    def _turns(
+        self, outlooks: Sequence[Outlook], wanted: Callable[[Outlook], int] = lambda _: 0
+    ) -> list[Turns]:
+        """The turns of the scenarios; each that is not over wants one more block, or `wanted`."""
+        return [
+            Turns(
+                blocks=progress.block,
+                wanted=max(wanted(outlook), progress.block + 1) if outlook.open else progress.block,
+                block_s=outlook.block_s,
+                least_block_s=outlook.least_block_s,
+                turns=progress.turns,
+            )
+            for progress, outlook in zip(self._progress, outlooks, strict=True)
+        ]
 
     def _block(self, progress: ScenarioProgress, keys: frozenset[str]) -> bool:
         """Launch one block, and repeat refused launches at its end; False if out of time.
@@ -137,17 +153,21 @@ class Runner:
         while jobs:
             retries: list[Job] = []
             has_launched = False
+            jobs = [job for job in jobs if progress.is_repeated(job.key)]
             for group in progress.interleave(jobs):
-                if self._is_late(group):
-                    return False
                 if progress.has_no_time(group):
                     retries += group
                     continue
+                outlooks = self._outlooks()
+                share_s = self._share_s(progress, group, outlooks)
+                if not progress.is_worth(group, share_s):
+                    continue
+                if self._is_late(progress, group, share_s):
+                    return False
                 has_launched = True
-                capped = tuple(progress.capped(job) for job in group)
-                left = {one.scenario.name: one.required_launches() for one in self._progress}
-                self._launch(progress, capped, left=left)
-                retries += [job.again for job in group if not progress.is_over(job.key)]
+                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in group)
+                self._launch(progress, capped, left=self._launches_left(outlooks))
+                retries += [job.again for job in group if progress.is_repeated(job.key)]
             if not has_launched:
                 for job in retries:
                     self._skip(progress, job, _NO_TIME)
@@ -166,28 +186,84 @@ class Runner:
             for number, (progress, job) in enumerate(jobs):
                 if job.planned.unprofiled is not None:
                     self._skip(progress, job, job.planned.unprofiled)
-                elif self._is_late():
+                elif (left_s := self._left_s) <= 0:
                     return "out of time"
                 else:
+                    share_s = None if math.isinf(left_s) else left_s + self._over_s
                     left = Counter(other.scenario.name for other, _ in (*jobs[number:], *retries))
-                    self._launch(progress, (job,), left=left)
+                    self._launch(progress, (replace(job, share_s=share_s),), left=left)
                     if not progress.cells[job.key].is_profiled:
                         retries.append((progress, job.again))
             jobs = retries
         return "complete"
 
-    def _is_late(self, jobs: Sequence[Job] = ()) -> bool:
-        """Whether less than half of the time that these launches will probably take is left."""
-        if self._until_s is None:
-            return False
-        return self._clock.monotonic_s() + self._expected_s(jobs) / 2 > self._until_s
+    def _share_s(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], outlooks: Sequence[Outlook]
+    ) -> float | None:
+        """How long each of these launches may take; None without a budget.
 
-    def _expected_s(self, jobs: Sequence[Job]) -> float:
-        """What these launches took before; in a first block, as much as other cells took."""
-        if (took_s := self._took_s.get(_cells_of(jobs))) is not None:
-            return took_s
-        each_s = [took_s / len(cells) for cells, took_s in self._took_s.items()]
-        return statistics.median(each_s) * len(jobs) if each_s else 0.0
+        It is the fair share of the rest. One that could not count with that may take the time that
+        the others leave, and always enough for the start and a few iterations of the baseline.
+        """
+        left_s = self._left_s
+        if math.isinf(left_s):
+            return None
+        rest_s = max(left_s + self._over_s, 0.0) / len(jobs)
+        if progress.race is not None:
+            return rest_s
+        own, others = 0, list[tuple[int, float]]()
+        keys = {job.key for job in jobs}
+        blocks = self._blocks_to_share(outlooks, left_s)
+        for other, outlook, number in zip(self._progress, outlooks, blocks, strict=True):
+            for cell, is_over in outlook.open.items():
+                launches = max(number, other is progress) - is_over
+                if other is progress and cell.key in keys:
+                    own += max(launches, 1)
+                else:
+                    others.append((launches, self._time_left.launch_s(cell)))
+        least_s = max(progress.least_launch_s(job.key) for job in jobs)
+        if not progress.has_started:
+            least_s = min(GUESS_FACTOR * least_s, left_s / 2)
+        share_s = max(fair_share_s(left_s, own, others), *map(progress.counting_s, keys))
+        share_s = min(share_s, fair_share_s(left_s, len(jobs), others))
+        return min(max(share_s, least_s), rest_s)
+
+    def _is_late(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], share_s: float | None
+    ) -> bool:
+        """Whether less than half of the time that these launches will probably take is left."""
+        if share_s is None:
+            return False
+        least_s = expected_s = 0.0
+        for job in jobs:
+            expected_s += min(self._time_left.launch_s(job.planned.cell), share_s)
+            least_s += progress.least_launch_s(job.key) if self._has_launched else 0.0
+        left_s = self._left_s
+        return max(expected_s, least_s) / 2 > left_s or left_s <= 0
+
+    def _blocks_to_share(self, outlooks: Sequence[Outlook], left_s: float) -> list[int]:
+        """Among how many blocks of each scenario the rest of the budget is shared."""
+        held = blocks_within(self._turns(outlooks, lambda one: one.least), left_s)
+        answering = [
+            max(min(outlook.least, _ANSWERING) - progress.block, 0) if outlook.open else 0
+            for progress, outlook in zip(self._progress, outlooks, strict=True)
+        ]
+        least_s = sum(
+            blocks * outlook.least_block_s
+            for blocks, outlook in zip(answering, outlooks, strict=True)
+        )
+        return list(map(max, held, answering)) if least_s <= left_s else list(held)
+
+    def _launches_left(self, outlooks: Sequence[Outlook]) -> dict[str, int]:
+        """How many launches of each scenario there are at most until the budget ends."""
+        turns = self._turns(outlooks, lambda one: one.most)
+        held = blocks_within(turns, self._left_s)
+        return {
+            progress.scenario.name: max(
+                sum(number - is_over for is_over in outlook.open.values()), 0
+            )
+            for progress, outlook, number in zip(self._progress, outlooks, held, strict=True)
+        }
 
     def _skip(self, progress: ScenarioProgress, job: Job, why: CannotRun | None) -> None:
         result = LaunchResult(
@@ -208,9 +284,8 @@ class Runner:
             progress.cells[job.key].explained(result, job)
             for result, job in zip(self._launch_all(jobs), jobs, strict=True)
         )
-        took_s = self._clock.monotonic_s() - began_s
-        self._took_s[_cells_of(jobs)] = took_s
-        spent_ns = round(took_s * 1e9)
+        self._has_launched = True
+        spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
         may_refuse = all(progress.cells[job.key].may_refuse(job.kind) for job in jobs)
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure
@@ -272,8 +347,6 @@ class Runner:
         )
         self._append(record)
         progress.add(record)
+        if record.status != "skipped":
+            self._time_left.add(record)
         self._observer.ended(record)
-
-
-def _cells_of(jobs: Sequence[Job]) -> frozenset[tuple[str, str]]:
-    return frozenset((job.planned.cell.scenario, job.key) for job in jobs)

@@ -254,6 +254,7 @@ def execute_run(
         ),
         observer=observer,
         clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
+        time_left=time_left,
         budget_s=budget_s,
         operators=operators,
     ).run()

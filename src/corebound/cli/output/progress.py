@@ -153,7 +153,6 @@ class RunProgress:
             self._done += 1
             scenario = launch.cell.scenario
             self._left[scenario] = max(self._left[scenario] - 1, 0)
-            self._time_left_of.add(launch)
         self._console.print(self._launch_line(launch), soft_wrap=True)
         if launch.status != "skipped":
             self._draw()
