@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.wording import and_more, count, total_time
+from corebound.planning.budget import LEAST_ITERATIONS, Turns, blocks_within, fair_share_s
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
 from corebound.scenario.cell import Cell
@@ -35,6 +37,8 @@ GUESS_FACTOR = 3.0
 # as long as expected.
 _GUESS_LAUNCHES = 2
 _GUESS_SCENARIOS = 4
+# So many scenarios that a budget has no time for are named.
+_NAMED = 5
 # A cell has two refused launches at most in a run, which has three launches of it or more.
 _MOST_OFTEN = 5 / 3
 
@@ -67,6 +71,12 @@ class Experience(Struct, frozen=True, kw_only=True):
             return self.launch_s
         return self.launch_s + self.iterating_s * (iterations / self.iterations - 1)
 
+    @property
+    def least_launch_s(self) -> float:
+        """The time that a launch takes with just enough iterations to count, in seconds."""
+        fewest = min(LEAST_ITERATIONS / self.iterations, 1.0) if self.iterations else 0.0
+        return self.launch_s - self.iterating_s * (1 - fewest)
+
     def half_width(self, launches: int) -> float | None:
         """The relative half width of the ratios' intervals, the median; None without ratios.
 
@@ -85,9 +95,10 @@ class Forecast(Struct, frozen=True, kw_only=True):
         scenario: Its name.
         since: When the run started that the forecast relies on; None for a guess.
         cells: How many cells are launched.
-        launches: The number of launches of each cell.
+        launches: The number of launches of each cell; 0 if the budget has no time for them.
         launch_s: The time of a launch, in seconds.
         duration_s: The time that these launches take, in seconds.
+        requested_s: The time of as many launches as the scenario requests at least, in seconds.
         half_width: As in `Experience.half_width`.
         range_s: The least and the longest time that is likely, in seconds, for a guess; None if a
             run tells.
@@ -99,6 +110,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
     launches: int
     launch_s: float
     duration_s: float
+    requested_s: float
     half_width: float | None
     range_s: tuple[float, float] | None = None
 
@@ -150,6 +162,7 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
     return Experience(
         since=None,
         launch_s=statistics.fmean(map(_usual_launch_s, planned)),
+        iterating_s=_ITERATING_S if planned[0].traffic is None else 0.0,
         spreads=(),
     )
 
@@ -240,30 +253,75 @@ class TimeLeft:
 def forecast_run(
     scenarios: Sequence[tuple[str, int, Launches, Experience]], budget_s: float | None
 ) -> tuple[Forecast, ...]:
-    """Forecast a run of several scenarios, which take turns block by block.
+    """Forecast a run of several scenarios, which take turns as the runner lets them.
 
     Args:
         scenarios: For each scenario its name, the number of cells that are launched, how many
             launches it requests, and its experience.
         budget_s: The time limit in seconds; None is no limit.
     """
-    block_s = sum(cells * experience.launch_s for _, cells, _, experience in scenarios)
-    in_time = math.inf if budget_s is None or not block_s else budget_s / block_s
+    limit_s = math.inf if budget_s is None else budget_s
+    numbers = blocks_within(
+        [
+            Turns(
+                blocks=0,
+                wanted=_wanted(launches, known),
+                block_s=cells * known.launch_s,
+                least_block_s=cells * known.least_launch_s,
+            )
+            for _, cells, launches, known in scenarios
+        ],
+        limit_s,
+    )
+    made = [
+        (number * cells, known.launch_s)
+        for number, (_, cells, _, known) in zip(numbers, scenarios, strict=True)
+    ]
+    # What a budget leaves for each launch, if it cuts them.
+    is_cut = sum(number * each_s for number, each_s in made) > limit_s
+    share_s = fair_share_s(limit_s, 0, made) if is_cut else math.inf
     return tuple(
         Forecast(
             scenario=name,
-            since=experience.since,
+            since=known.since,
             cells=cells,
-            launches=(number := int(min(_wanted(launches, experience), max(in_time, 1)))),
-            launch_s=experience.launch_s,
-            duration_s=(duration_s := number * cells * experience.launch_s),
-            half_width=experience.half_width(number),
+            launches=number,
+            launch_s=known.launch_s,
+            duration_s=(duration_s := number * cells * min(known.launch_s, share_s)),
+            requested_s=launches.min * cells * known.launch_s,
+            half_width=known.half_width(number),
             range_s=(duration_s / GUESS_FACTOR, duration_s * GUESS_FACTOR)
-            if experience.since is None
+            if known.since is None
             else None,
         )
-        for name, cells, launches, experience in scenarios
+        for number, (name, cells, launches, known) in zip(numbers, scenarios, strict=True)
     )
+
+
+def shortage_note(forecasts: Sequence[Forecast], budget_s: float | None) -> str | None:
+    """What a budget does not hold of what the scenarios request; None if it holds all of it.
+
+    Args:
+        forecasts: The forecast of each scenario, for this budget.
+        budget_s: The time limit in seconds; None is no limit.
+    """
+    requested_s = sum(forecast.requested_s for forecast in forecasts)
+    if budget_s is None or requested_s <= budget_s:
+        return None
+    missing = [forecast.scenario for forecast in forecasts if not forecast.launches]
+    fewest = min((one.launches for one in forecasts if one.launches), default=0)
+    held = f"holds {count(fewest, 'launch', 'launches')} of each configuration"
+    if not fewest:
+        held = "holds no launch of each configuration"
+    text = f"The budget {held}; what the scenarios request takes about {_rounded(requested_s)}."
+    if missing:
+        named = ", ".join(missing[:_NAMED]) + and_more(len(missing) - _NAMED)
+        text += f" It has no time for {count(len(missing), 'scenario')}: {named}."
+    return text
+
+
+def _rounded(seconds: float) -> str:
+    return total_time(round(seconds) * 1_000_000_000)
 
 
 def _wanted(launches: Launches, experience: Experience) -> int:

@@ -27,7 +27,7 @@ class NightlyRun(Shown, frozen=True, kw_only=True):
     """The result of a nightly run.
 
     Attributes:
-        status: `ok`, `regression`, `recommendation lost`, `launches failed`, `nothing measured`,
+        status: `ok`, `regression`, `recommendation lost`, `launches failed`, `budget too short`,
             `series not analysed`, `failed` or `crashed`.
         exit_code: The exit code of the command.
         started_at: When it began, as in the names of its records.
@@ -79,7 +79,7 @@ def nightly(
     Args:
         files: Scenario files, or folders of them; `scenarios` without any.
         profile: `quick` or `nightly`.
-        budget_s: Start no launch after this many seconds.
+        budget_s: End after this many seconds.
         update: Whether to fetch and fast-forward the project under test first.
         verify: Whether to check the recommendations of `corebound tune` too.
         to: The folder to publish to; `reports/public` if there is neither this nor a branch.

@@ -23,6 +23,7 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.launch.worker_environment import worker_environment
+from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
@@ -124,8 +125,6 @@ _DEVIATED_FIX = (
     "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
     " or adapt the cell."
 )
-# A launch that is ended counts if each worker has so many iterations.
-LEAST_ITERATIONS = 3
 # The rest of a share is for an iteration that has begun, and for the end of the launch.
 _ITERATING_SHARE = 0.9
 # How long a worker may take to exit after its work: atexit handlers, pools.

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+# A launch that a budget ends counts if each worker has so many iterations.
+LEAST_ITERATIONS = 3
+
 
 class Turns(Struct, frozen=True, kw_only=True):
     """How far a scenario is.
@@ -69,9 +72,9 @@ def blocks_within(scenarios: Sequence[Turns], left_s: float) -> tuple[int, ...]:
             cut_s -= one.least_block_s
             left_s -= one.block_s
             now[index] = replace(one, blocks=1)
-    while (index := next_turn(now, left_s)) is not None and now[index].fits(left_s):
-        left_s -= now[index].block_s
-        now[index] = replace(now[index], blocks=now[index].blocks + 1)
+    while (turn := next_turn(now, left_s)) is not None and now[turn].fits(left_s):
+        left_s -= now[turn].block_s
+        now[turn] = replace(now[turn], blocks=now[turn].blocks + 1)
     return tuple(after.blocks - one.blocks for one, after in zip(scenarios, now, strict=True))
 
 
@@ -97,4 +100,4 @@ def fair_share_s(left_s: float, own: int, others: Iterable[tuple[int, float]]) -
             break
         left_s -= launches * launch_s
         number -= launches
-    return left_s / number
+    return left_s / max(number, 1)

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import usual_start_s
-from corebound.launch.launch import LEAST_ITERATIONS, LaunchResult, too_slow
+from corebound.launch.launch import LaunchResult, too_slow
+from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.plan import PlannedCell, interleave_groups
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner.jobs import Job, Task, block_order
@@ -341,11 +342,11 @@ class ScenarioProgress:
         """
         keys = self.cells_to_launch()
         cells = [self.cells[key] for key in keys]
-        launches = [cell.planned.measure.launches for cell in cells if self.race is None]
+        launches = [cell.planned.measure.launches for cell in cells]
         return Outlook(
             open={cell.planned.cell: self.is_over(cell.planned.cell.key) for cell in cells},
-            least=max((one.min for one in launches), default=self.block + bool(keys)),
-            most=max((one.max for one in launches), default=self.block + bool(keys)),
+            least=max((one.min for one in launches), default=0),
+            most=max((one.max for one in launches), default=0),
             block_s=sum(cost_s(cell.planned.cell) for cell in cells),
             least_block_s=sum(self.least_launch_s(key) for key in keys),
         )
@@ -397,11 +398,11 @@ class ScenarioProgress:
         median_ns = statistics.median(baseline.summarised(launch).median_ns for launch in ok)
         return last.least_iteration_ns < _MUCH_SLOWER * median_ns
 
-    def is_worth(self, jobs: Sequence[Job], share_s: float | None) -> bool:
-        """Whether one of some launches has more time than when it was too slow before."""
-        before = [self.cells[job.key].launches.get(self.block) for job in jobs]
-        shares_s = [(last.share_s if last is not None else None) or 0.0 for last in before]
-        return share_s is None or any(share_s >= _WORTH_SHARE * each for each in shares_s)
+    def is_worth(self, job: Job, share_s: float | None) -> bool:
+        """Whether a launch has more time than when it was too slow before, if it was."""
+        last = self.cells[job.key].launches.get(self.block)
+        before_s = 0.0 if last is None else last.share_s or 0.0
+        return share_s is None or share_s >= _WORTH_SHARE * before_s
 
     @property
     def has_started(self) -> bool:

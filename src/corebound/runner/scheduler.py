@@ -160,14 +160,15 @@ class Runner:
                     continue
                 outlooks = self._outlooks()
                 share_s = self._share_s(progress, group, outlooks)
-                if not progress.is_worth(group, share_s):
+                worth = [job for job in group if progress.is_worth(job, share_s)]
+                if not worth:
                     continue
-                if self._is_late(progress, group, share_s):
+                if self._is_late(progress, worth, share_s):
                     return False
                 has_launched = True
-                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in group)
+                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in worth)
                 self._launch(progress, capped, left=self._launches_left(outlooks))
-                retries += [job.again for job in group if progress.is_repeated(job.key)]
+                retries += [job.again for job in worth if progress.is_repeated(job.key)]
             if not has_launched:
                 for job in retries:
                     self._skip(progress, job, _NO_TIME)
@@ -245,7 +246,9 @@ class Runner:
         """Among how many blocks of each scenario the rest of the budget is shared."""
         held = blocks_within(self._turns(outlooks, lambda one: one.least), left_s)
         answering = [
-            max(min(outlook.least, _ANSWERING) - progress.block, 0) if outlook.open else 0
+            max(min(outlook.least, _ANSWERING) - progress.block, 0)
+            if outlook.open and progress.has_started
+            else 0
             for progress, outlook in zip(self._progress, outlooks, strict=True)
         ]
         least_s = sum(

@@ -30,6 +30,7 @@ from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import Side, Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import RunRequest, prepare_comparison
@@ -118,6 +119,7 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Compa
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
+        prepared = announced(prepared, request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
     verdicts = _judge(result.scenario_results(), both)
     noise = noise_notes(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.launch.launch import LEAST_ITERATIONS, LaunchResult
+from corebound.launch.launch import LaunchResult
+from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.records.launch_record import Launch
 from corebound.runner import Job, Task
 from support.build import a_worker

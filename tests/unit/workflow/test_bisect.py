@@ -12,7 +12,14 @@ from corebound.workflow import bisect
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [("found", 0), ("range", 0), ("no difference", 5), ("inconclusive", 5), ("broken", 4)],
+    [
+        ("found", 0),
+        ("range", 0),
+        ("no difference", 5),
+        ("inconclusive", 5),
+        ("broken", 4),
+        ("out of time", 5),
+    ],
 )
 def test_a_bisection_without_a_commit_has_its_own_exit_code(
     outcome: bisection.Outcome, code: int
@@ -22,7 +29,6 @@ def test_a_bisection_without_a_commit_has_its_own_exit_code(
     )
 
     assert bisect.exit_code(ending) == code
-    assert bisect.exit_code(None) == 5
 
 
 def test_a_budget_that_building_has_used_up_begins_no_run(
