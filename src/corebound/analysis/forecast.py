@@ -151,6 +151,15 @@ def _total_s(launches: Iterable[Launch]) -> float:
     return sum(launch.duration_ns / 1e9 / (1 + len(launch.alternated)) for launch in launches)
 
 
+def besides_iterations_ns(launch: Launch) -> int:
+    """What a launch took beside its iterations, without its pauses for others."""
+    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
+    # One that was ended before its first iteration ended had that time for it.
+    iterations_ns = iterations_ns or launch.least_iteration_ns or 0
+    paused_ns = launch.pauses.duration_ns if launch.pauses else 0
+    return max(launch.duration_ns - paused_ns - iterations_ns, 0)
+
+
 def guess(planned: Sequence[PlannedCell]) -> Experience | None:
     """What launches of a scenario usually take, without a run of it; None without a launch.
 
@@ -187,6 +196,7 @@ class TimeLeft:
         """Take the expected time of a launch of each scenario, in seconds; it may lack some."""
         self._expected_s = dict(expected_s)
         self._last_s: dict[str, float] = {}
+        self._starts: list[float] = []
         self._took_s: defaultdict[str, float] = defaultdict(float)
         self._attempts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -195,9 +205,17 @@ class TimeLeft:
         """Count a launch; those that alternated share their time."""
         scenario = launch.cell.scenario
         self._last_s[launch.cell.id] = _total_s((launch,))
+        if launch.served is None:
+            start_s = launch.cell.runtime.start_up_s
+            self._starts.append(besides_iterations_ns(launch) / 1e9 / max(start_s, 0.1))
         self._took_s[scenario] += _total_s((launch,))
         self._attempts[scenario] += 1
         self._refused[scenario] += is_refused(launch)
+
+    @property
+    def start_factor(self) -> float:
+        """How many times the usual time a start takes here; without a launch, the most likely."""
+        return max(statistics.median(self._starts), 1.0) if self._starts else GUESS_FACTOR
 
     def launch_s(self, cell: Cell) -> float:
         """The time that a launch of a cell takes: as its last one, or as others; 0 if unknown."""

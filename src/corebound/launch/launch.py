@@ -217,7 +217,7 @@ class _Session:
             for connection in self._connections:
                 connection.set_up()
             self._measure()
-            if all(connection.end is not None for connection in self._connections):
+            if not self._was_killed():
                 self._dismiss()
         except _TimedOutError:
             self._is_cut = self._has_share
@@ -250,7 +250,8 @@ class _Session:
             looks=self._monitor.looks,
             look_ns=self._monitor.look_ns,
             workers=workers,
-            leftover_processes=leftovers,
+            # The workers themselves are among those that a share ended.
+            leftover_processes=() if self._is_cut and self._was_killed() else leftovers,
             log=tail(self._log),
             trace=self._trace(),
             host=self._monitor.host,
@@ -327,6 +328,10 @@ class _Session:
             for sampler in self._monitor.samplers
         ]
 
+    def _was_killed(self) -> bool:
+        """Whether a worker did not end by itself."""
+        return any(connection.end is None for connection in self._connections)
+
     @property
     def _has_share(self) -> bool:
         """Whether the budget ends the launch, rather than its own time limit."""
@@ -384,6 +389,8 @@ class _Session:
         exit_by_s = time.monotonic() + min(self._left_s(), EXIT_S)
         while any(self._exit_code(connection) is None for connection in self._connections):
             if time.monotonic() > exit_by_s:
+                if self._has_share:
+                    return  # it has its iterations
                 raise _TimedOutError
             self._wait(exit_by_s - time.monotonic(), receive=False)
         for connection in self._connections:

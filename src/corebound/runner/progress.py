@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import usual_start_s
+from corebound.analysis.forecast import TimeLeft, besides_iterations_ns, usual_start_s
 from corebound.launch.launch import LaunchResult, too_slow
 from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.plan import PlannedCell, interleave_groups
@@ -126,7 +126,7 @@ class CellProgress(Struct, kw_only=True):
             return None
         return PilotLaunches(
             summary=summary,
-            setup_ns=statistics.median(map(_besides_iterations_ns, launches)),
+            setup_ns=statistics.median(map(besides_iterations_ns, launches)),
             iterations=statistics.median(
                 len(worker.wall_ns) for launch in launches for worker in launch.workers
             ),
@@ -334,12 +334,8 @@ class ScenarioProgress:
         groups = interleave_groups([job.planned for job in jobs], self._baselines, alone=alone)
         return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
 
-    def outlook(self, cost_s: Callable[[Cell], float]) -> Outlook:
-        """What the scenario still needs.
-
-        Args:
-            cost_s: The time that a launch of a cell takes, in seconds.
-        """
+    def outlook(self, time_left: TimeLeft) -> Outlook:
+        """What the scenario still needs, for the time that launches take."""
         keys = self.cells_to_launch()
         cells = [self.cells[key] for key in keys]
         launches = [cell.planned.measure.launches for cell in cells]
@@ -347,21 +343,22 @@ class ScenarioProgress:
             open={cell.planned.cell: self.is_over(cell.planned.cell.key) for cell in cells},
             least=max((one.min for one in launches), default=0),
             most=max((one.max for one in launches), default=0),
-            block_s=sum(cost_s(cell.planned.cell) for cell in cells),
-            least_block_s=sum(self.least_launch_s(key) for key in keys),
+            block_s=sum(time_left.launch_s(cell.planned.cell) for cell in cells),
+            least_block_s=sum(self.least_launch_s(key, time_left) for key in keys),
         )
 
-    def least_launch_s(self, key: str) -> float:
+    def least_launch_s(self, key: str, time_left: TimeLeft) -> float:
         """What a launch of a cell takes at least to count: its start, and a few iterations.
 
         The start takes as long as the longest so far, the iterations as those of the baseline.
         """
+        usual_s = usual_start_s(self.cells[key].planned) * time_left.start_factor
         started_ns = [
-            _besides_iterations_ns(launch)
+            besides_iterations_ns(launch)
             for cell in self.cells.values()
             for launch in self._ok(cell)
         ]
-        start_s = max(started_ns) / 1e9 if started_ns else usual_start_s(self.cells[key].planned)
+        start_s = max(started_ns) / 1e9 if started_ns else usual_s
         baseline = self.cells[self._baselines.get(key, key)]
         medians_ns = [baseline.summarised(launch).median_ns for launch in self._ok(baseline)]
         iteration_s = statistics.median(medians_ns) / 1e9 if medians_ns else 0.0
@@ -379,7 +376,7 @@ class ScenarioProgress:
         medians_ns = [cell.summarised(launch).median_ns for launch in self._ok(cell)]
         if not medians_ns:
             return 0.0
-        start_ns = max(map(_besides_iterations_ns, self._ok(cell)))
+        start_ns = max(map(besides_iterations_ns, self._ok(cell)))
         return (start_ns + LEAST_ITERATIONS * statistics.median(medians_ns)) / 1e9
 
     def is_repeated(self, key: str) -> bool:
@@ -433,10 +430,3 @@ def is_complete(tasks: Sequence[Task], done: Sequence[Launch], *, operators: boo
         if operators and progress.profile_jobs():
             return False
     return True
-
-
-def _besides_iterations_ns(launch: Launch) -> int:
-    """What a launch took beside its iterations, without its pauses for others."""
-    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
-    paused_ns = launch.pauses.duration_ns if launch.pauses else 0
-    return max(launch.duration_ns - paused_ns - iterations_ns, 0)

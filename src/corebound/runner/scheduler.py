@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft
+from corebound.analysis.forecast import TimeLeft
 from corebound.launch.launch import LaunchResult
 from corebound.planning.budget import Turns, blocks_within, fair_share_s, next_turn
 from corebound.planning.models import CannotRun
@@ -126,7 +126,7 @@ class Runner:
         return self._until_s - self._clock.monotonic_s()
 
     def _outlooks(self) -> list[Outlook]:
-        return [progress.outlook(self._time_left.launch_s) for progress in self._progress]
+        return [progress.outlook(self._time_left) for progress in self._progress]
 
     def _turns(
         self, outlooks: Sequence[Outlook], wanted: Callable[[Outlook], int] = lambda _: 0
@@ -222,9 +222,7 @@ class Runner:
                     own += max(launches, 1)
                 else:
                     others.append((launches, self._time_left.launch_s(cell)))
-        least_s = max(progress.least_launch_s(job.key) for job in jobs)
-        if not progress.has_started:
-            least_s = min(GUESS_FACTOR * least_s, left_s / 2)
+        least_s = max(progress.least_launch_s(job.key, self._time_left) for job in jobs)
         share_s = max(fair_share_s(left_s, own, others), *map(progress.counting_s, keys))
         share_s = min(share_s, fair_share_s(left_s, len(jobs), others))
         return min(max(share_s, least_s), rest_s)
@@ -238,7 +236,8 @@ class Runner:
         least_s = expected_s = 0.0
         for job in jobs:
             expected_s += min(self._time_left.launch_s(job.planned.cell), share_s)
-            least_s += progress.least_launch_s(job.key) if self._has_launched else 0.0
+            if self._has_launched:
+                least_s += progress.least_launch_s(job.key, self._time_left)
         left_s = self._left_s
         return max(expected_s, least_s) / 2 > left_s or left_s <= 0
 
@@ -256,6 +255,18 @@ class Runner:
             for blocks, outlook in zip(answering, outlooks, strict=True)
         )
         return list(map(max, held, answering)) if least_s <= left_s else list(held)
+
+    def _has_time_to_repeat(self, progress: ScenarioProgress, jobs: Sequence[Job]) -> bool:
+        """Whether the budget holds some launches once more, beside the first blocks of all."""
+        if math.isinf(self._left_s):
+            return True
+        first_s = sum(
+            outlook.least_block_s
+            for other, outlook in zip(self._progress, self._outlooks(), strict=True)
+            if other.block == 0
+        )
+        again_s = sum(progress.least_launch_s(job.key, self._time_left) for job in jobs)
+        return first_s + again_s <= self._left_s
 
     def _launches_left(self, outlooks: Sequence[Outlook]) -> dict[str, int]:
         """How many launches of each scenario there are at most until the budget ends."""
@@ -289,7 +300,9 @@ class Runner:
         )
         self._has_launched = True
         spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
-        may_refuse = all(progress.cells[job.key].may_refuse(job.kind) for job in jobs)
+        may_refuse = self._has_time_to_repeat(progress, jobs) and all(
+            progress.cells[job.key].may_refuse(job.kind) for job in jobs
+        )
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure
         screened = screen(

@@ -226,7 +226,8 @@ def iterate(
         least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
         most_ns: Stop once the calls have taken this long in total, however few they are; with time
             slices, at the end of one. None: no limit.
-        report: Called after each call or time slice that takes `protocol.LONG_NS`.
+        report: Called after each call or time slice that takes `protocol.LONG_NS`, and after the
+            last time slice.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
     time_calls = partial(timings.measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns, prepare=prepare)
@@ -265,8 +266,9 @@ def iterate(
             or (enough_ns is not None and spent_ns >= enough_ns and done >= least_iterations)
             or (most_ns is not None and spent_ns >= most_ns)
         )
+        # The launch may be ended while it waits for the others.
+        if report is not None and (is_enough or slice_ns >= protocol.LONG_NS):
+            report()
         if not is_enough:
-            if report is not None and slice_ns >= protocol.LONG_NS:
-                report()
             turn_signal.hand_over()
     turn_signal.finish()
