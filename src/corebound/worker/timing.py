@@ -226,8 +226,8 @@ def iterate(
         least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
         most_ns: Stop once the calls have taken this long in total, however few they are; with time
             slices, at the end of one. None: no limit.
-        report: Called after each call or time slice that takes `protocol.LONG_NS`, and after the
-            last time slice.
+        report: Called after each call that takes `protocol.LONG_NS`; with time slices, after the
+            first one that ends so long after the last report, and after the last one.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
     time_calls = partial(timings.measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns, prepare=prepare)
@@ -240,7 +240,7 @@ def iterate(
             report=report,
         )
         return
-    origin_ns = wall_ns()
+    origin_ns = reported_ns = wall_ns()
     first = len(timings)
     spent_ns = done = 0
     is_enough = iterations == 0
@@ -252,13 +252,12 @@ def iterate(
             least = max(least_iterations - done, 1)
         else:
             least_ns, least = protocol.TIME_SLICE_NS, protocol.TIME_SLICE_ITERATIONS
-        slice_ns = time_calls(
+        spent_ns += time_calls(
             iterations=iterations - done,
             least_ns=least_ns,
             least_iterations=least,
             most_ns=None if most_ns is None else max(most_ns - spent_ns, 0),
         )
-        spent_ns += slice_ns
         timings.add_time_slice(iterations=len(timings) - first - done, began_us=began_us)
         done = len(timings) - first
         is_enough = (
@@ -267,8 +266,9 @@ def iterate(
             or (most_ns is not None and spent_ns >= most_ns)
         )
         # The launch may be ended while it waits for the others.
-        if report is not None and (is_enough or slice_ns >= protocol.LONG_NS):
+        if report is not None and (is_enough or wall_ns() - reported_ns >= protocol.LONG_NS):
             report()
+            reported_ns = wall_ns()
         if not is_enough:
             turn_signal.hand_over()
     turn_signal.finish()
