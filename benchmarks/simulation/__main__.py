@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulation import (
+    alarms,
     allocation,
     coverage,
     disturbances,
@@ -37,6 +38,7 @@ def main() -> None:
         "verdicts": _verdicts,
         "coverage": _coverage,
         "few": _few,
+        "alarms": _alarms,
         "disturbances": _disturbances,
         "allocation": _allocation,
         "percentiles": _percentiles,
@@ -103,6 +105,10 @@ def _fleets(options: argparse.Namespace) -> None:
 
 def _few(options: argparse.Namespace) -> None:
     few.held(np.random.default_rng(options.seed), max(options.trials // 10, 1))
+
+
+def _alarms(options: argparse.Namespace) -> None:
+    alarms.alarms(np.random.default_rng(options.seed), options.trials)
 
 
 def _disturbances(options: argparse.Namespace) -> None:

@@ -93,7 +93,8 @@ NOISES = (
 )
 
 
-def _cell(name: str) -> Cell:
+def simulated_cell(name: str) -> Cell:
+    """A cell whose only axis has this value."""
     return Cell(
         scenario="simulation",
         axes=(("cell", name),),
@@ -108,7 +109,7 @@ def _cell(name: str) -> Cell:
     )
 
 
-CELL, BASELINE = _cell("cell"), _cell("baseline")
+CELL, BASELINE = simulated_cell("cell"), simulated_cell("baseline")
 
 
 def summary_of(

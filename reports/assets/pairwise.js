@@ -201,14 +201,12 @@
     return text ? `${number < 0 ? "−" : "+"}${text}` : "0";
   }
 
-  corebound.NO_ESTIMATE = "not enough launches yet";
-
   corebound.intervalText = ({ comparison }) => {
     if (!comparison) return "–";
-    if (!comparison.interval) return corebound.NO_ESTIMATE;
+    if (!comparison.interval) return "too few points";
     const [low, high] = comparison.interval;
     const most = low > 1 || high < 1 ? 100 : 4;
-    if (low !== high && !(low > 0 && high <= low * most)) return corebound.NO_ESTIMATE;
+    if (low !== high && !(low > 0 && high <= low * most)) return "values differ too much";
     if (low >= 1) return `${end(low)}–${end(high)}`;
     if (high <= 1) return `${end(1 / high)}–${end(1 / low)}`;
     const digits = Math.max(1 - low, high - 1) < 0.1 ? 1 : 0;

@@ -11,9 +11,10 @@ from playwright.sync_api import Page, expect
 
 from browser.pages import DESK, PHONE, Windows, violations
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.wording import compared_bounds
-from corebound.cli.commands.compare import text_of_commits
+from corebound.present.compare import compare_table
+from corebound.present.sections import Marked, Pair
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -112,17 +113,19 @@ def rows_on(page: Page) -> set[Row]:
 
 
 def rows_of_terminal(histories: list[Series], pair: tuple[int, int]) -> set[Row]:
-    comparison = compare_commits("p", *shas(pair), build_change_history(histories))
+    comparison = compare_imported_commits("p", *shas(pair), build_change_history(histories))
+    told = zip(comparison.series, compare_table(comparison).rows, strict=True)
     return {
         (
-            row.compared.cell,
-            row.before,
-            row.after,
-            row.compared.ratio_text or "–",
-            compared_bounds(row.compared.comparison) or "–",
-            row.verdict.split()[-1],
+            row.cell,
+            both.before.value if row.before is not None else "–",
+            both.after.value if row.after is not None else "–",
+            row.ratio_text or "–",
+            compared_bounds(row.comparison) or "–",
+            judged.word.word.split()[-1],
         )
-        for row in text_of_commits(comparison).rows
+        for row, (_, both, _, _, judged, _) in told
+        if isinstance(both, Pair) and isinstance(judged, Marked)
     }
 
 

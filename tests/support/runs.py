@@ -90,11 +90,19 @@ def a_task(
 def one_by_one(
     launch: Callable[[Job], LaunchResult],
 ) -> Callable[[Sequence[Job]], tuple[LaunchResult, ...]]:
-    """Launch each job; those of a group have been paused for each other."""
+    """Launch each job; those that start at once have waited, and been paused in their turn."""
 
     def launch_group(jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
-        pauses = Pauses(duration_ns=1_000, cpu_ns=0) if len(jobs) > 1 else None
-        return tuple(replace(launch(job), pauses=pauses) for job in jobs)
+        quiet = Pauses(duration_ns=1_000, cpu_ns=0)
+        turns = [job.turn for job in jobs]
+        return tuple(
+            replace(
+                launch(job),
+                pauses=quiet if turns.count(job.turn) > 1 else None,
+                wait=quiet if len(jobs) > 1 else None,
+            )
+            for job in jobs
+        )
 
     return launch_group
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
 from corebound.analysis.selection import title_of, varying_axes
-from corebound.analysis.wording import count, launches_to_decide
+from corebound.analysis.wording import count, open_note
 from corebound.machine.identity import Host
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import claim_pairs
@@ -120,7 +120,7 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
     if comparison is None:
         return "not measured", "one of the two cells has no valid launch on this host"
     if comparison.verdict == "inconclusive":
-        return "inconclusive", launches_to_decide(comparison.launches_needed)
+        return "inconclusive", open_note(comparison)
     if comparison.verdict != "faster":
         slower = comparison.verdict == "slower"
         return "does not", "it is slower here" if slower else "no difference here"

@@ -1,9 +1,14 @@
-"""Compares two commits: those of an imported project, or those that corebound built itself."""
+"""Compares two commits: those of an imported project, or those that corebound built itself.
+
+What was built and measured interleaved may also be two values, environments or versions.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -25,6 +30,7 @@ from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
 from corebound.scenario.compared_axis import compared_axis
+from corebound.scenario.matrix import Key
 from corebound.stats.comparison import Verdict
 from corebound.stats.history.pairwise import compare_points
 from corebound.stats.history.regressions import arrays_of
@@ -47,9 +53,10 @@ class ComparedSeries(ComparedRow, frozen=True, kw_only=True):
     after_point: HistoryPoint
 
     @property
-    def is_less(self) -> bool:
-        """Whether the value went down; only meaningful if the verdict is faster or slower."""
-        return (self.verdict == "faster") != self.more_is_better
+    def bounds(self) -> str:
+        """As of other rows; in a history, points take the place of launches."""
+        missing = self.comparison is not None and self.comparison.interval is None
+        return "too few points" if missing else super().bounds
 
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
@@ -70,8 +77,13 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
 
+    @property
+    def rows(self) -> tuple[ComparedSeries, ...]:
+        """The series."""
+        return self.series
 
-def compare_commits(
+
+def compare_imported_commits(
     project: str, before: str, after: str, history: ChangeHistory
 ) -> CommitComparison:
     """Compare two commits of an imported project.
@@ -182,6 +194,9 @@ class CellAtCommits(ComparedRow, frozen=True, kw_only=True):
             one is unknown. No verdict is based on it.
     """
 
+    # Commits often differ by less than a hundredth.
+    digits: ClassVar[int] = 3
+
     missing: tuple[str, ...]
     cpu_ratio: float | None = None
 
@@ -203,6 +218,61 @@ class CellAtCommits(ComparedRow, frozen=True, kw_only=True):
             and self.cpu_ratio is not None
             and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
         )
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One side of a comparison.
+
+    Attributes:
+        name: The name that cells show.
+        title: Further description, such as a commit's subject.
+        commit: The commit, if the side is one.
+    """
+
+    name: str
+    title: str
+    commit: Commit | None
+
+
+class Sides(Struct, frozen=True, kw_only=True):
+    """Both sides of a comparison.
+
+    Attributes:
+        subject: What is compared: the name of the project or of the axis.
+        axis: The axis on which cells differ.
+        base: The side to compare with.
+        head: The side under evaluation.
+    """
+
+    subject: str
+    axis: Key
+    base: Side
+    head: Side
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of base and head, as cells show them."""
+        return self.base.name, self.head.name
+
+
+class InterleavedComparison(Struct, frozen=True, kw_only=True):
+    """Two sides that were measured interleaved.
+
+    Attributes:
+        sides: The two sides.
+        cells: In the order of the suite.
+        noise: The noise floor of each calibrated scenario, one sentence each.
+        records: The file of the launches.
+        ending: Why the launches ended.
+        exit_code: 1 with a regression; 4 if a side has no results, 5 if the time ran out; else 0.
+    """
+
+    sides: Sides
+    cells: tuple[CellAtCommits, ...]
+    noise: tuple[str, ...]
+    records: Path
+    ending: Literal["complete", "out of time"]
+    exit_code: int = 0
 
 
 def sides_verdict(result: ScenarioResult) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.analysis.wording import (
-    NO_ESTIMATE,
+    NOT_COMPARED,
+    VerdictWord,
     compared_bounds,
     count,
-    launches_to_decide,
+    open_note,
     relative_speed,
     verdict_word,
 )
@@ -42,6 +43,9 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
         note: What to know about its launches, such as that other programs disturbed some.
     """
+
+    # Decimals of a ratio below 10.
+    digits: ClassVar[int] = 2
 
     scenario: str
     cell: str
@@ -114,24 +118,45 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         return self.verdict in {"faster", "slower"}
 
     @property
-    def ratio_text(self) -> str:
-        """The ratio in words: `1.30× slower`; empty if one of the two values is missing.
+    def words(self) -> tuple[str, str]:
+        """What a ratio above 1 means, and what one below 1 means.
 
         Only times have a speed; other values are less or more.
         """
+        if self.unit == "ns":
+            return "faster", "slower"
+        return ("more", "less") if self.more_is_better else ("less", "more")
+
+    @property
+    def verdict_word(self) -> VerdictWord:
+        """The verdict with its sign, in these words."""
+        if self.verdict is None:
+            return NOT_COMPARED
+        known = verdict_word(self.verdict)
+        return (
+            replace(known, word=self.words[self.verdict == "slower"]) if self.is_finding else known
+        )
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio in words: `1.30× slower`; empty if one of the two values is missing."""
         if self.comparison is None:
             return ""
-        words = ("faster", "slower")
-        if self.unit != "ns":
-            words = ("more", "less") if self.more_is_better else ("less", "more")
-        return relative_speed(self.comparison.speedup_ratio, words=words)
+        return relative_speed(self.comparison.speedup_ratio, digits=self.digits, words=self.words)
+
+    @property
+    def bounds(self) -> str:
+        """The interval of the ratio in words, or why there is none; empty without a comparison."""
+        return compared_bounds(self.comparison, digits=self.digits)
 
     @property
     def change(self) -> str:
         """The ratio with its interval in words: `1.30× slower (95 % CI 1.21–1.39)`."""
         if self.comparison is None:
-            return NO_ESTIMATE
-        return f"{self.ratio_text} (95 % CI {compared_bounds(self.comparison)})"
+            return NOT_COMPARED.word
+        if self.comparison.interval is None:
+            return f"looks {self.ratio_text} ({self.bounds})"
+        return f"{self.ratio_text} (95 % CI {self.bounds})"
 
     @property
     def summary(self) -> str:
@@ -139,8 +164,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         if self.verdict is None:
             return "no result"
         word = verdict_word(self.verdict).word
-        needed = launches_to_decide(self.launches_needed) if self.verdict == "inconclusive" else ""
-        words = () if self.is_finding else (word, needed)
+        words = () if self.is_finding else (word, open_note(self.comparison))
         return ", ".join(filter(None, (self.change, *words, self.note)))
 
     @property

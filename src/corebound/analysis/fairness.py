@@ -73,7 +73,7 @@ _ORDER = _Rule(
     fails="Cells ran in the same order in every block",
 )
 _PAUSES = _Rule(
-    holds="Alternating launches were paused in turn",
+    holds="Launches that took turns were paused in turn",
     fails="A launch ran while it was paused",
 )
 _STEADY = _Rule(
@@ -181,14 +181,15 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
 
 
 def _pauses(launches: Sequence[Launch]) -> Iterator[Check]:
-    """Whether launches that alternated used CPU time in the time slices of others."""
-    pauses = [launch.pauses for launch in launches if launch.pauses is not None]
+    """Whether launches that took turns used CPU time in the turns of others."""
+    paused = [launch for launch in launches if launch.pauses or launch.wait]
+    pauses = [one for launch in paused for one in (launch.pauses, launch.wait) if one]
     if not pauses:
         return
     paused_ns = sum(pause.duration_ns for pause in pauses)
     share = sum(pause.cpu_ns for pause in pauses) / paused_ns if paused_ns else 0.0
     yield _PAUSES.judged(
-        f"{count(len(pauses), 'launch', 'launches')} alternated and used {percent(share, 2)} of a"
+        f"{count(len(paused), 'launch', 'launches')} took turns and used {percent(share, 2)} of a"
         " CPU while paused",
         passed=all(pause.were_quiet for pause in pauses),
     )

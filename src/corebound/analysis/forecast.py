@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -124,13 +124,13 @@ def experience(result: ScenarioResult) -> Experience | None:
     """What a result shows about time and spread; None without an `ok` launch."""
     launches = [launch for launch in result.launches if launch.kind == "measure"]
     ok = sum(launch.status == "ok" for launch in launches)
-    if not ok:
+    if (launch_s := time_of_launch(launches)) is None:
         return None
     comparisons = [cell.comparison for cell in result.cells if cell.comparison is not None]
     numbers = [len(worker.wall_ns) for launch in launches for worker in launch.workers]
     return Experience(
         since=result.run.started_at,
-        launch_s=_total_s(launches) / ok,
+        launch_s=launch_s,
         iterating_s=sum(
             max((sum(worker.wall_ns) for worker in launch.workers), default=0)
             for launch in launches
@@ -146,9 +146,21 @@ def experience(result: ScenarioResult) -> Experience | None:
     )
 
 
+def time_of_launch(launches: Collection[Launch]) -> float | None:
+    """The time that an `ok` launch takes with its share of the others, in seconds."""
+    ok = sum(launch.status == "ok" for launch in launches)
+    return _total_s(launches) / ok if ok else None
+
+
 def _total_s(launches: Iterable[Launch]) -> float:
-    """The time that launches took, in seconds; those that alternated ran at the same time."""
-    return sum(launch.duration_ns / 1e9 / (1 + len(launch.alternated)) for launch in launches)
+    """The time that launches took, in seconds.
+
+    In older records, each launch that alternated has the time of all.
+    """
+    return sum(
+        launch.duration_ns / 1e9 / (1 if launch.started_with else 1 + len(launch.alternated))
+        for launch in launches
+    )
 
 
 def besides_iterations_ns(launch: Launch) -> int:
@@ -156,7 +168,8 @@ def besides_iterations_ns(launch: Launch) -> int:
     iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
     # One that was ended before its first iteration ended had that time for it.
     iterations_ns = iterations_ns or launch.least_iteration_ns or 0
-    paused_ns = launch.pauses.duration_ns if launch.pauses else 0
+    # Those of launches with `started_with` are not part of their duration.
+    paused_ns = launch.pauses.duration_ns if launch.pauses and not launch.started_with else 0
     return max(launch.duration_ns - paused_ns - iterations_ns, 0)
 
 
@@ -202,7 +215,7 @@ class TimeLeft:
         self._refused: Counter[str] = Counter()
 
     def add(self, launch: Launch) -> None:
-        """Count a launch; those that alternated share their time."""
+        """Count a launch."""
         scenario = launch.cell.scenario
         self._last_s[launch.cell.id] = _total_s((launch,))
         if launch.served is None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.wording import full_name
+from corebound.analysis.wording import ONE_LAUNCH, TOO_WIDE, compared_bounds, full_name
 from corebound.machine.topology import Topology
 from corebound.records.run_record import Run
 from corebound.stats.between_hosts import (
@@ -116,7 +116,7 @@ class HostCell(Struct, frozen=True, kw_only=True):
         verdict: The verdict of that comparison.
         time_ns: The time of an iteration; None without launches that count.
         time_bounds_ns: Its 95 % interval.
-        reason: Why it has no value; empty if it has one.
+        reason: Why it has no value, or no usable interval of it; empty if it has one.
     """
 
     key: str
@@ -184,8 +184,15 @@ def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
         verdict=comparison.verdict if comparison is not None else None,
         time_ns=cell.summary.median_ns,
         time_bounds_ns=(interval.low, interval.high) if interval is not None else None,
-        reason="" if cell.is_measured else next(reasons, "no launch counts"),
+        reason=_missing_interval(cell) if cell.is_measured else next(reasons, "no launch counts"),
     )
+
+
+def _missing_interval(cell: CellResult) -> str:
+    """Why a measured cell has no usable interval; empty if it has one."""
+    if cell.comparison is not None:
+        return compared_bounds(cell.comparison) if cell.comparison.interval is None else ""
+    return ONE_LAUNCH if cell.summary.interval is None else ""
 
 
 def host_facts(run: Run) -> dict[str, str]:
@@ -482,7 +489,7 @@ def _groups(
                 values.append((host, cell, value))
             else:
                 reason = cell.reason if cell is not None else "not measured"
-                without.append((host.name, reason or "not enough launches yet"))
+                without.append((host.name, reason or TOO_WIDE))
         groups.append(_Group(hardware=hardware, values=tuple(values), without=tuple(without)))
     return tuple(groups)
 

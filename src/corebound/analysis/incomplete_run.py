@@ -111,7 +111,8 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     if began is None or last_began is None:
         return ""
     began_s = (last_began - began) * 86_400
-    ended_s = began_s + last.duration_ns / 1e9
+    took_ns = (one.duration_ns for one in launches if one.id in {last.id, *last.started_with})
+    ended_s = began_s + sum(took_ns) / 1e9
     is_up = began_s - _ROUNDED_S <= run.budget_s <= ended_s + _ROUNDED_S
     return _as_typed(run.budget_s) if is_up else ""
 

@@ -15,16 +15,28 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, original_command, reproduce_command
+from corebound.analysis.commands import (
+    MOST_LAUNCHES,
+    CommandLine,
+    cell_command,
+    original_command,
+    reproduce_command,
+)
 from corebound.analysis.commit_comparison import sides_verdict
+from corebound.analysis.forecast import time_of_launch
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     compare_cells,
+    findings,
+    may_lead,
 )
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
 from corebound.analysis.wording import (
+    OpenReason,
+    about_time,
+    capital,
     compared_bounds,
     compared_with,
     count,
@@ -33,6 +45,7 @@ from corebound.analysis.wording import (
     headline_speed,
     instruction,
     plain,
+    relative_speed,
 )
 from corebound.scenario.cell import Binding, Cell, Threads
 from corebound.scenario.compared_axis import compared_axis
@@ -64,7 +77,7 @@ class Effect(Struct, frozen=True, kw_only=True):
     @property
     def is_faster(self) -> bool:
         """Whether the first is the faster one."""
-        return self.comparison.verdict == "faster"
+        return self.comparison.speedup_ratio > 1
 
     @property
     def least_ratio(self) -> float:
@@ -76,6 +89,11 @@ class Effect(Struct, frozen=True, kw_only=True):
         if interval is None:
             return 1.0
         return max(1.0, interval.low, 1 / interval.high)
+
+    @property
+    def distance(self) -> float:
+        """How far the ratio is from 1, as a logarithm."""
+        return abs(math.log(self.comparison.speedup_ratio))
 
     @property
     def slower(self) -> CellResult:
@@ -133,6 +151,57 @@ class Effect(Struct, frozen=True, kw_only=True):
         return instruction(self.cell.cell, self.other.cell)
 
 
+class Unconfirmed(Struct, frozen=True, kw_only=True):
+    """The largest difference that was seen in a scenario where nothing is decided.
+
+    Attributes:
+        effect: The two configurations, and their comparison.
+        reason: Why it is not decided; `correction`: among so many comparisons it may be chance.
+        cause: What the diagnosis of the slower one found; empty if no rule applies.
+        command: Launches both as often as is expected to decide.
+        duration_s: The time that this takes, judged by their launches so far.
+    """
+
+    effect: Effect
+    reason: OpenReason | Literal["correction"]
+    cause: str
+    command: CommandLine
+    duration_s: float
+
+    @property
+    def says(self) -> str:
+        """What was seen: `Running with 1 thread looks 450× faster than the default: …`."""
+        effect = self.effect
+        title = f"{effect.title}: " if effect.title else ""
+        looks = relative_speed(effect.comparison.speedup_ratio)
+        cause = f": {self.cause}" if self.cause else ""
+        return capital(f"{title}{effect.subject} looks {looks} than {effect.reference}{cause}.")
+
+    @property
+    def basis(self) -> str:
+        """Why it is not decided: `One launch each`."""
+        comparison = self.effect.comparison
+        launches = [len(side.summary.launches) for side in (self.effect.cell, self.effect.other)]
+        if self.reason == "one launch":
+            return "One launch each" if max(launches) == 1 else "One launch of one of the two"
+        bounds = compared_bounds(comparison)
+        if self.reason == "spread" and comparison.interval is None:
+            return capital(bounds)
+        reasons = {
+            "disturbance": "Other programs disturbed the slower one",
+            "budget": "The budget ended",
+            "correction": "Not significant after correction",
+            "spread": f"95 % CI {bounds}",
+        }
+        return f"{reasons[self.reason]}, with {min(launches)} launches of each"
+
+    @property
+    def text(self) -> str:
+        """All of it, with the command that decides it and the time that this takes."""
+        remedy = f"confirm with `{self.command.line}`, {about_time(self.duration_s)}"
+        return f"{self.says} {self.basis}; {remedy}."
+
+
 class Race(Struct, frozen=True, kw_only=True):
     """What a race of `corebound tune` decided: a sentence, and what it is based on."""
 
@@ -147,6 +216,7 @@ class Advice(Struct, frozen=True, kw_only=True):
         result: The scenario's result.
         kind: `use`: the configuration `use.cell` is faster; `keep`: nothing beats the baseline;
             `measure`: too little data.
+        seen: The largest difference that was seen, if none is decided, else None.
         largest: The largest effect; None if nothing is significant.
         use: The effect behind `use`, else None.
         avoid: The effect of a configuration that is much slower than the baseline, else None.
@@ -159,6 +229,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
     result: ScenarioResult
     kind: AdviceKind
+    seen: Unconfirmed | None = None
     largest: Effect | None = None
     use: Effect | None = None
     avoid: Effect | None = None
@@ -182,12 +253,18 @@ class Advice(Struct, frozen=True, kw_only=True):
         if self.use is not None:
             return f"{self.use.instruction}{_compared_libraries(self.use)}."
         if self.kind == "measure":
-            return "Too little data to decide." if self.best else "Not measured yet."
+            return self._says_so_far
         if self.best is None:
             return "No other configuration differs here."
         avoided = self.avoid.instruction if self.avoid else ""
         avoid = f" Do not {avoided[:1].lower()}{avoided[1:]}." if avoided else ""
         return f"Keep {self.best.reference}.{avoid}"
+
+    @property
+    def _says_so_far(self) -> str:
+        if self.seen is not None:
+            return f"{self.seen.says} {self.seen.basis}."
+        return "No difference seen yet." if self.best else "Not measured yet."
 
     @property
     def same(self) -> tuple[Cell, ...]:
@@ -287,10 +364,16 @@ def is_oversubscribed(cell: CellResult) -> bool:
 
 def _advise(result: ScenarioResult, race: Race | None) -> Advice:
     between = [*_between_libraries(result)]
-    findings = suite_findings([effect.comparison for effect in between])
-    libraries = [effect for effect, is_found in zip(between, findings, strict=True) if is_found]
+    significant = suite_findings([effect.comparison for effect in between])
     ranked = [_effect(result, *pair) for pair in _alternatives(result)]
-    effects = [effect for effect in ranked if effect.cell.cell.id in result.decided]
+    decided = [effect for effect in ranked if effect.cell.cell.id in result.decided]
+    effects, libraries = (
+        [effect for effect in some if may_lead(effect.cell, effect.other, effect.comparison)]
+        for some in (
+            decided,
+            [effect for effect, is_found in zip(between, significant, strict=True) if is_found],
+        )
+    )
     winner = result.winner
     faster = [
         *(effect for effect in effects if winner and effect.cell.cell.key == winner.cell.cell.key),
@@ -303,23 +386,91 @@ def _advise(result: ScenarioResult, race: Race | None) -> Advice:
     slower = [effect for effect in likely if not effect.is_faster and effect.is_actionable]
     use = _largest(faster)
     is_decided = any(effect.comparison.verdict in {"slower", "equivalent"} for effect in ranked)
+    is_promising = any(effect.is_faster for effect in decided if effect not in effects)
     kind: AdviceKind = "measure"
     if use is not None:
         kind = "use"
-    elif is_decided or (not ranked and _is_complete(result)):
+    elif (not is_promising and is_decided) or (not ranked and _is_complete(result)):
         kind = "keep"
     leader = result.leader
+    seen = unconfirmed(result) if use is None and race is None else None
+    command = seen.command if seen else _more_data(result)
     return Advice(
         result=result,
         kind=kind,
+        seen=seen,
         largest=_largest([*(likely or effects), *libraries]),
         use=use,
         avoid=_largest(slower),
         best=_effect(result, leader.cell, leader.baseline, leader.comparison) if leader else None,
         set=what_to_set(use.cell, use.other) if use and race is None else None,
-        command=_more_data(result) if kind == "measure" and race is None else None,
+        command=command if kind == "measure" and race is None else None,
         race=race,
     )
+
+
+# What is smaller than this in one launch each, or would so often be seen by chance, is not worth a
+# sentence.
+_SEEN_ONCE_RATIO = 1.2
+_SEEN_BY_CHANCE = 0.3
+# As many launches confirm a difference that looks large, if nothing tells how many are needed.
+_CONFIRMING = 6
+
+
+def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
+    """The largest difference in a scenario where nothing is decided; None if none was seen.
+
+    What may as well be noise is none. Comparisons of commits have sentences of their own.
+    """
+    is_decided = bool(result.decided) or any(
+        comparison.verdict in {"slower", "equivalent"} for *_, comparison in _alternatives(result)
+    )
+    if is_decided or compared_axis(result.source.document) is not None:
+        return None
+    effects = [
+        effect
+        for pair in _alternatives(result)
+        if (effect := _effect(result, *pair)).is_actionable
+        and _is_seen(effect, result.measure.margin)
+    ]
+    likely = [
+        effect for effect in effects if effect.is_faster or not is_oversubscribed(effect.cell)
+    ]
+    if not effects:
+        return None
+    effect = max(likely or effects, key=lambda effect: effect.distance)
+    sides = effect.cell, effect.other
+    needed = effect.comparison.launches_needed or max(_CONFIRMING, result.measure.launches.min)
+    launches = min(needed, MOST_LAUNCHES)
+    line = f"{cell_command(result, effect.cell).line} --launches {launches}"
+    return Unconfirmed(
+        effect=effect,
+        reason=result.open_reason(effect.cell) or "correction",
+        cause=cause_of(result, effect.slower, clause=True),
+        command=CommandLine(line),
+        duration_s=launches * sum(time_of_launch(side.launches) or 0.0 for side in sides),
+    )
+
+
+def _is_seen(effect: Effect, margin: float) -> bool:
+    p_value = effect.comparison.p_value
+    if p_value is None:
+        return effect.distance >= math.log(_SEEN_ONCE_RATIO)
+    return effect.distance > math.log1p(margin) and p_value <= _SEEN_BY_CHANCE
+
+
+def cause_of(result: ScenarioResult, cell: CellResult, *, clause: bool = False) -> str:
+    """The likely cause of a cell's time, which diagnosis found; empty without one.
+
+    Args:
+        result: The cell's scenario.
+        cell: The cell.
+        clause: Whether to leave out what it costs, for the end of a sentence.
+    """
+    key = cell.cell.key
+    found = (each.what for each in findings(result) if key in {own.key for own in each.cells[:1]})
+    what = next(found, "")
+    return what.partition(": ")[0].rstrip(".") if clause else what
 
 
 def _largest(effects: Sequence[Effect]) -> Effect | None:

@@ -14,7 +14,7 @@ from corebound.analysis.change_history import environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.launch_metrics import disturbed_note
-from corebound.analysis.wording import count
+from corebound.analysis.wording import count, day
 from corebound.errors import InputError
 from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit, Run
@@ -35,6 +35,12 @@ def commit_title(commit: Commit) -> str:
     'aaaaaaaaaa+dirty.bbbbbbb s'
     """
     return f"{commit.name} {commit.subject}".rstrip()
+
+
+def run_title(run: Run) -> str:
+    """A run by its id, its time, its host and its commit."""
+    commit = f", commit {commit_title(run.commit)}" if run.commit else ""
+    return f"{run.id}, {day(run.started_at)}, {run.host.name}{commit}"
 
 
 # The number of earlier runs to search for a comparable one.
@@ -94,6 +100,11 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
     noise: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ComparedCell, ...]:
+        """The cells."""
+        return self.cells
 
     @property
     def code(self) -> Literal["same commit", "commit unknown"] | None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, spent_budget
+from corebound.analysis.wording import OpenReason, open_reason
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.planning.models import Placement
@@ -100,6 +101,23 @@ class CellResult(Struct, frozen=True, kw_only=True):
         return next((launch.placement for launch in self.launches if launch.placement), None)
 
 
+# A comparison of fewer launches of either side leads a page only if equal cells look as different
+# as that in one of a thousand comparisons.
+_LEAST_FOR_HEADLINE = 5
+_STRICT_P_VALUE = 0.001
+
+
+def may_lead(cell: CellResult, other: CellResult, comparison: Comparison) -> bool:
+    """Whether a difference between two cells may be a headline, if it is significant.
+
+    Of all that a run compares, a page shows the largest first. With few launches that is too often
+    one whose spread is small by chance.
+    """
+    fewest = min(len(cell.summary.launches), len(other.summary.launches))
+    p_value = comparison.p_value
+    return fewest >= _LEAST_FOR_HEADLINE or (p_value is not None and p_value <= _STRICT_P_VALUE)
+
+
 class BaselineComparison(Struct, frozen=True, kw_only=True):
     """A cell, its baseline, and the result of their comparison."""
 
@@ -171,7 +189,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         Clearly means significant after correcting for all comparisons of the scenario, one in
         twenty of which would look faster or slower by chance. A cell without an equivalent earlier
         cell is preferred, because only noise decides between equivalent cells. A cell with the same
-        placement and binding as the baseline never wins.
+        placement and binding as the baseline never wins, nor one with few launches, see `may_lead`.
         """
         significant = holm([comparison.comparison.p_value for comparison in self.ranked])
         faster = [
@@ -180,6 +198,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
             if is_significant
             and comparison.comparison.verdict == "faster"
             and not comparison.is_itself
+            and may_lead(comparison.cell, comparison.baseline, comparison.comparison)
         ]
         return next(
             (comparison for comparison in faster if comparison.cell.equivalent_cell is None),
@@ -208,6 +227,16 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         """The cells that others are compared with, in the order of the file."""
         named = {cell.baseline.key: cell.baseline for cell in self.cells if cell.baseline}
         return tuple(named[key] for key in named)
+
+    def open_reason(self, cell: CellResult) -> OpenReason | None:
+        """Why the comparison of a cell is inconclusive; None if it is not, or without one."""
+        cut = self.incomplete
+        out_of_budget = (
+            cut is not None and bool(cut.budget) and cell.summary.count("ok") < cut.least
+        )
+        if cell.comparison is None:
+            return None
+        return open_reason(cell.comparison, out_of_budget=out_of_budget)
 
     def find(self, cell: Cell | None) -> CellResult | None:
         """The result of a cell, or of the one measured for it; None if neither was launched."""

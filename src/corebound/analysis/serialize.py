@@ -20,6 +20,8 @@ from corebound.analysis.commit_comparison import (
     CellAtCommits,
     CommitComparison,
     ComparedSeries,
+    InterleavedComparison,
+    Side,
 )
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
@@ -31,9 +33,11 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
+from corebound.analysis.recommendation import Unconfirmed
 from corebound.analysis.run_comparison import RUNS_CAVEAT, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
+from corebound.analysis.wording import open_reason
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host
 from corebound.records.calibration import Noise
@@ -49,7 +53,7 @@ from corebound.stats.intervals import (
     is_usable_spread,
     ratio_interval_pair,
 )
-from corebound.stats.server_summary import MeanWithInterval, StreamedCell, summarise_served
+from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise_served
 
 # Larger powers are no numbers.
 _MOST_LOG = 700.0
@@ -100,6 +104,7 @@ def comparison_document(comparison: Comparison | None) -> dict[str, Any]:
         "verdict": comparison.verdict if comparison else None,
         "p_value": comparison.p_value if comparison else None,
         "pairs": comparison.pairs if comparison else 0,
+        "inconclusive_because": open_reason(comparison) if comparison else None,
         "launches_needed": comparison.launches_needed if comparison else None,
         "modes": _modes_document(comparison.by_mode) if comparison else None,
         "slow_blocks": comparison.host_speeds.slow_blocks
@@ -139,6 +144,20 @@ def cell_document(
         "is_significant": is_finding,
         "noise": noise,
         "serving": serving_document(cell, host),
+    }
+
+
+def unconfirmed_document(seen: Unconfirmed) -> dict[str, Any]:
+    """The largest difference of a scenario where nothing is decided, and what decides it."""
+    effect = seen.effect
+    return {
+        **cell_identity(effect.cell.cell.scenario, effect.cell.cell.key),
+        "baseline": effect.other.cell.id,
+        "speedup_ratio": effect.comparison.speedup_ratio,
+        "because": seen.reason,
+        "says": f"{seen.says} {seen.basis}.",
+        "confirm": seen.command.line,
+        "confirm_s": seen.duration_s,
     }
 
 
@@ -234,7 +253,7 @@ def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
     return {**document, "good_per_s": streamed.good_per_s, "good_share": streamed.good_share}
 
 
-def _estimate(name: str, estimate: MeanWithInterval) -> dict[str, Any]:
+def _estimate(name: str, estimate: TypicalValue) -> dict[str, Any]:
     return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
 
 
@@ -295,8 +314,20 @@ def _commit(commit: Commit) -> dict[str, Any]:
     }
 
 
-def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
-    """The cells of two runs."""
+def compare_document(
+    comparison: RunComparison | CommitComparison | InterleavedComparison,
+) -> dict[str, Any]:
+    """A comparison as `corebound compare --json` prints it."""
+    match comparison:
+        case RunComparison():
+            return _runs(comparison)
+        case CommitComparison():
+            return _commits(comparison)
+        case InterleavedComparison():
+            return _interleaved(comparison)
+
+
+def _runs(comparison: RunComparison) -> dict[str, Any]:
     return {
         "before": _run(comparison.before),
         "after": _run(comparison.after),
@@ -307,8 +338,7 @@ def run_comparison_document(comparison: RunComparison) -> dict[str, Any]:
     }
 
 
-def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
-    """The series of two commits of an imported project."""
+def _commits(comparison: CommitComparison) -> dict[str, Any]:
     return {
         "project": comparison.project,
         "before": _commit(comparison.before),
@@ -371,8 +401,25 @@ def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
     }
 
 
-def cell_at_commits_document(cell: CellAtCommits) -> dict[str, Any]:
-    """A cell at two commits that were measured interleaved."""
+def _interleaved(comparison: InterleavedComparison) -> dict[str, Any]:
+    return {
+        "project": comparison.sides.subject,
+        "base": _side(comparison.sides.base),
+        "head": _side(comparison.sides.head),
+        "ending": comparison.ending,
+        "records": str(comparison.records),
+        "regressions": sum(cell.is_regression for cell in comparison.cells),
+        "noise": comparison.noise,
+        "cells": [_cell_at_commits(cell) for cell in comparison.cells],
+    }
+
+
+def _side(side: Side) -> object:
+    """A commit in the form that records use, or the description of another kind of side."""
+    return to_builtins(side.commit) or {"name": side.name, "title": side.title}
+
+
+def _cell_at_commits(cell: CellAtCommits) -> dict[str, Any]:
     return {
         **cell_identity(cell.scenario, cell.cell),
         "base_ns": cell.before,

@@ -14,7 +14,7 @@ from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.models import Scenario
-from corebound.stats.server_summary import MeanWithInterval, answered_per_s
+from corebound.stats.server_summary import TypicalValue, answered_per_s
 from corebound.units import percent, significant
 
 # Counted in billions; all other work is counted in units.
@@ -81,7 +81,7 @@ def _rate_text(rate: float, unit: str) -> str:
     return f"{number} {'GFLOP/s' if unit == _FLOP else f'{unit}/s'}"
 
 
-def _rates(cell: CellResult) -> dict[str, MeanWithInterval]:
+def _rates(cell: CellResult) -> dict[str, TypicalValue]:
     """Work per second, by unit."""
     if (per_s := answered_per_s(cell.launches)) is not None:
         return {"requests": per_s}
@@ -91,10 +91,10 @@ def _rates(cell: CellResult) -> dict[str, MeanWithInterval]:
         return {}
     rates = {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
     if interval is None or interval.low <= 0:
-        return {unit: MeanWithInterval(value=rate, interval=None) for unit, rate in rates.items()}
+        return {unit: TypicalValue(value=rate, interval=None) for unit, rate in rates.items()}
     least, most = median_ns / interval.high, median_ns / interval.low
     return {
-        unit: MeanWithInterval(
+        unit: TypicalValue(
             value=rate, interval=replace(interval, low=rate * least, high=rate * most)
         )
         for unit, rate in rates.items()

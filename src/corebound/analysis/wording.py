@@ -10,7 +10,7 @@ from typing import Literal, Self
 from msgspec import Struct
 
 from corebound.machine.doctor.result import State
-from corebound.records.history import Moment, Series
+from corebound.records.history import HistoryPoint, Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison, Verdict
@@ -51,6 +51,11 @@ class VerdictWord(Struct, frozen=True, kw_only=True):
     tone: Tone
     sign: str
     word: str
+
+    @property
+    def text(self) -> str:
+        """The sign and the word."""
+        return f"{self.sign} {self.word}".strip()
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -116,8 +121,10 @@ _MOST_DECIMALS = 9
 _SMALL_SHARE = 0.1
 # Ten thousand years: no measurement lasts that long, so the value is unknown.
 _LONGEST_NS = 3e20
-# Shown instead of an interval that does not exist or is too wide to be useful.
-NO_ESTIMATE = "not enough launches yet"
+# Shown instead of an interval that is too wide to be useful.
+TOO_WIDE = "values differ too much"
+# Shown instead of an interval where one side was launched once.
+ONE_LAUNCH = "no interval: 1 launch"
 # A headline says how large a difference is at least, if its interval spans more than this factor.
 _WIDE = 2.0
 REFERENCE = VerdictWord(tone="plain", sign="", word="baseline")
@@ -136,13 +143,37 @@ def check_sign(state: State) -> tuple[Tone, str]:
     return _CHECKS[state]
 
 
-def launches_to_decide(launches: int | None) -> str:
-    """The launches needed, shown below an inconclusive verdict; empty if unknown.
+# Why a comparison is inconclusive. `budget`: the run's budget ended before the launches that the
+# scenario asks for.
+OpenReason = Literal["one launch", "disturbance", "budget", "spread"]
 
-    >>> launches_to_decide(1200), launches_to_decide(None)
-    ('about 1,200 launches each', '')
+
+def open_reason(comparison: Comparison, *, out_of_budget: bool = False) -> OpenReason | None:
+    """Why a comparison is inconclusive; None if it is decided.
+
+    Args:
+        comparison: The comparison.
+        out_of_budget: Whether the budget ended before the launches that the scenario asks for.
     """
-    return f"about {launches:,} launches each" if launches else ""
+    if comparison.verdict != "inconclusive":
+        return None
+    interval = comparison.interval
+    if interval is not None and not interval.contains(1):
+        # By its interval it is decided: only a disturbance of the slower side prevents that.
+        return "disturbance"
+    if comparison.p_value is None and comparison.pairs < 2:
+        return "one launch"
+    return "budget" if out_of_budget else "spread"
+
+
+def open_note(comparison: Comparison | None) -> str:
+    """What is missing to decide a comparison, below its interval; empty if decided or unknown."""
+    if comparison is None:
+        return ""
+    if open_reason(comparison) == "disturbance":
+        return "disturbed by other programs"
+    needed = comparison.launches_needed
+    return f"about {needed:,} launches each" if needed else ""
 
 
 def rich(*parts: str | TextSpan) -> Text:
@@ -327,20 +358,21 @@ def bounds(low: float, high: float) -> str:
     """An interval of ratios; an interval that is too wide is named as such.
 
     >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
-    ('1.38–1.46', '1.0001–1.20', 'not enough launches yet')
+    ('1.38–1.46', '1.0001–1.20', 'values differ too much')
     """
-    return f"{_bound(low)}–{_bound(high)}" if is_usable_ratio(low, high) else NO_ESTIMATE
+    return f"{_bound(low)}–{_bound(high)}" if is_usable_ratio(low, high) else TOO_WIDE
 
 
-def compared_bounds(comparison: Comparison | None) -> str:
-    """The interval of a comparison, in the words of `relative_speed`; empty without one."""
+def compared_bounds(comparison: Comparison | None, *, digits: int = 2) -> str:
+    """The interval of a comparison, in the words of `relative_speed`, or why it has none."""
     if comparison is None:
         return ""
     if comparison.interval is not None:
-        return speed_bounds(comparison.interval.low, comparison.interval.high)
-    if not comparison.pairs:
-        return NO_ESTIMATE
-    return f"{NO_ESTIMATE} ({count(comparison.pairs, 'launch', 'launches')})"
+        return speed_bounds(comparison.interval.low, comparison.interval.high, digits=digits)
+    if open_reason(comparison) == "one launch":
+        return ONE_LAUNCH
+    pairs = f"{count(comparison.pairs, 'launch', 'launches')} differ"
+    return f"{pairs} too much" if comparison.pairs else TOO_WIDE
 
 
 def within(
@@ -357,10 +389,10 @@ def within(
     >>> within(1.2e6, 4.56e6, duration), within(1.2e6, 4.56e6, duration, beside=2e6)
     ('1.20–4.56 ms', '1.20–4.56')
     >>> within(8e5, 1.2e6, duration, beside=1e6), within(1.2, float("inf"), duration)
-    ('800 µs–1.20 ms', 'not enough launches yet')
+    ('800 µs–1.20 ms', 'values differ too much')
     """
     if not is_usable(low, high):
-        return NO_ESTIMATE
+        return TOO_WIDE
     unit = "" if beside is None else write(beside).partition(" ")[2]
     return _joined(write(low), write(high), "–", unit)
 
@@ -372,7 +404,7 @@ def spread_bounds(low: float, high: float) -> str:
     '1.9–7.6'
     """
     if not is_usable_spread(low, high):
-        return NO_ESTIMATE
+        return TOO_WIDE
     return _joined(percent(low), percent(high), "–", "%")
 
 
@@ -427,7 +459,7 @@ def relative_speed(
     ('1.084× slower', '1.004× faster', '1.00×')
     """
     if not 0 < speedup_ratio < math.inf:
-        return NO_ESTIMATE
+        return TOO_WIDE
     larger = max(speedup_ratio, 1 / speedup_ratio)
     text = times(larger, digits=digits)
     if round(larger, digits + 1) == 1:
@@ -444,13 +476,27 @@ def change_text(
         comparison: The comparison; None without launches of both.
         words: What a ratio above 1 means, and what one below 1 means.
     """
-    interval = comparison.interval if comparison is not None else None
-    if comparison is None or interval is None or not is_usable_ratio(interval.low, interval.high):
-        return NO_ESTIMATE
+    if comparison is None:
+        return "not compared"
+    interval = comparison.interval
+    if interval is None:
+        looks = relative_speed(comparison.speedup_ratio, words=words)
+        return f"looks {looks} ({compared_bounds(comparison)})"
     text: str = comparison.verdict
     if text in {"faster", "slower"}:
         text = relative_speed(comparison.speedup_ratio, words=words)
     return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
+
+
+def precise_speed(speedup_ratio: float, ends: tuple[float, float] | None) -> str:
+    """A ratio with a third decimal, for commits, and its interval (low, high), if there is one.
+
+    >>> precise_speed(0.9225, (0.89, 0.956)), precise_speed(0.9225, None)
+    ('1.084× slower (95 % CI 1.046–1.124)', '1.084× slower (values differ too much)')
+    """
+    bounds_text = TOO_WIDE if ends is None else speed_bounds(*ends, digits=3)
+    name = "" if bounds_text == TOO_WIDE else "95 % CI "
+    return f"{relative_speed(speedup_ratio, digits=3)} ({name}{bounds_text})"
 
 
 def headline_speed(comparison: Comparison) -> str:
@@ -463,7 +509,7 @@ def headline_speed(comparison: Comparison) -> str:
 
 
 def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
-    """The interval of a speed-up beside its `relative_speed`; one that is too wide is named.
+    """The interval of a speed-up beside its `relative_speed`; of one that is too wide, its end.
 
     An interval on both sides of 1 is in per cent, because its ends point in two directions.
 
@@ -471,9 +517,13 @@ def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
     ('1.38–1.46', '1.11–1.49', '−3.0 to +5.4 %')
     >>> speed_bounds(0.996, 1.78), speed_bounds(0.99999, 1.78)
     ('−0.4 to +78 %', '0 to +78 %')
+    >>> speed_bounds(1.37, 9e4), speed_bounds(0.01, 9.0)
+    ('≥1.37', 'values differ too much')
     """
     if not is_usable_ratio(low, high):
-        return NO_ESTIMATE
+        # The nearer end is a bound even where the other one says nothing.
+        nearest = max(low, 1 / high if high > 0 else 0.0)
+        return f"≥{_bound(nearest, digits)}" if nearest > 1 else TOO_WIDE
     if low >= 1:
         return f"{_bound(low, digits)}–{_bound(high, digits)}"
     if high <= 1:
@@ -530,6 +580,18 @@ def total_time(value_ns: float) -> str:
         return "0 s"
     minutes = value_ns / 60e9
     return duration(value_ns) if minutes < 2 else count(round(minutes), "minute")
+
+
+def about_time(value_s: float) -> str:
+    """How long something is expected to take, in the unit that one would say.
+
+    >>> about_time(3), about_time(44), about_time(130), about_time(9000)
+    ('about 10 seconds', 'about 40 seconds', 'about 2 minutes', 'about 2.5 hours')
+    """
+    if value_s < 90:
+        return f"about {max(round(value_s, -1), 10):.0f} seconds"
+    minutes = value_s / 60
+    return f"about {minutes:.0f} minutes" if minutes < 90 else f"about {minutes / 60:.1f} hours"
 
 
 def time_text(value_ns: float | None) -> str:
@@ -597,18 +659,20 @@ def value_text(series: Series, figure: float) -> str:
 def latest_value(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
     last = next((point for point in reversed(series.points) if point.value is not None), None)
-    if last is None or last.value is None:
-        return ValueWithBounds(value="–")
-    value = value_text(series, last.value)
-    if last.bounds is None:
-        return ValueWithBounds(value=value)
-    length, unit = display_unit(series, [last.value])
-    ends = within(
-        *last.bounds,
-        lambda end: f"{significant(end / length)} {unit}".strip(),
-        beside=last.value,
-    )
-    return ValueWithBounds(value=value, ends=ends)
+    return ValueWithBounds(value="–") if last is None else point_value(series, last)
+
+
+def point_value(series: Series, point: HistoryPoint) -> ValueWithBounds:
+    """The value of a point of a series, with its interval; why there is none instead."""
+    if point.value is None:
+        return ValueWithBounds(value=point.missing or "–")
+    length, unit = display_unit(series, [point.value])
+
+    def text(value: float) -> str:
+        return f"{significant(value / length)} {unit}".strip()
+
+    ends = within(*point.bounds, text, beside=point.value) if point.bounds else ""
+    return ValueWithBounds(value=text(point.value), ends=ends)
 
 
 def missing_since(series: Series) -> str:

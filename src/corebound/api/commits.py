@@ -69,7 +69,7 @@ def compare_commits(
     files = files or (DEFAULT_SCENARIOS,)
     request = request_of(workflow.CompareCommitsRequest, locals())
     outcome = workflow.compare_commits(request, CallReporter(notify))
-    comparison = compared.of_verdicts(outcome)
+    comparison = compared.of_recorded(outcome)
     return with_results(comparison, of_files([outcome.records]))
 
 

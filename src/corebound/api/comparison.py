@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.commit_comparison import CommitComparison, InterleavedComparison
 from corebound.analysis.compared import ComparedRow, PairOfCells, baseline_rows, rows_of_cells
-from corebound.analysis.run_comparison import RunComparison, commit_title
+from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -16,18 +16,16 @@ from corebound.analysis.scenario_result import (
 )
 from corebound.analysis.serialize import (
     cell_document,
-    commit_comparison_document,
-    run_comparison_document,
+    compare_document,
 )
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import count
 from corebound.api.shown import Shown
 from corebound.errors import InputError
-from corebound.records.run_record import Run
+from corebound.present.compare import rows_table, side_titles
 from corebound.stats.comparison import Verdict
 from corebound.stats.intervals import Ends
 from corebound.stats.multiplicity import suite_findings
-from corebound.workflow.compare_commits import CompareCommitsResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,30 +109,30 @@ class Comparison(Shown, frozen=True, kw_only=True):
         from corebound.api import notebook
 
         head = f"<p><b>{escape(self.before)}</b> → <b>{escape(self.after)}</b></p>"
-        return notebook.compared_html((head, ("", "before", "after", "change"), self.rows))
+        return notebook.compared_html((head, rows_table(self.rows)))
 
 
-def of_runs(result: RunComparison) -> Comparison:
-    """The comparison of two runs."""
+def of_recorded(result: RunComparison | CommitComparison | InterleavedComparison) -> Comparison:
+    """Two runs, two commits of an imported project, or two sides that were measured interleaved."""
+    rows: Sequence[ComparedRow]
+    if isinstance(result, InterleavedComparison):
+        before, after = result.sides.names
+        rows = [cell for cell in result.cells if not cell.missing]
+        not_comparable = {
+            cell.name: "; ".join(cell.missing) for cell in result.cells if cell.missing
+        }
+        only_in_one = {}
+    else:
+        before, after = side_titles(result)
+        rows = result.rows
+        not_comparable, only_in_one = dict(result.not_comparable), dict(result.only_in_one)
     return Comparison(
-        before=_run_name(result.before),
-        after=_run_name(result.after),
-        rows=result.cells,
-        not_comparable=dict(result.not_comparable),
-        only_in_one=dict(result.only_in_one),
-        document=run_comparison_document(result),
-    )
-
-
-def of_commits(result: CommitComparison) -> Comparison:
-    """The comparison of two commits of an imported project."""
-    return Comparison(
-        before=commit_title(result.before),
-        after=commit_title(result.after),
-        rows=result.series,
-        not_comparable=dict(result.not_comparable),
-        only_in_one=dict(result.only_in_one),
-        document=commit_comparison_document(result),
+        before=before,
+        after=after,
+        rows=tuple(rows),
+        not_comparable=not_comparable,
+        only_in_one=only_in_one,
+        document=compare_document(result),
     )
 
 
@@ -157,20 +155,6 @@ def of_baselines(result: ScenarioResult) -> Comparison:
                 for cell in result.cells
             ],
         },
-    )
-
-
-def of_verdicts(result: CompareCommitsResult) -> Comparison:
-    """The comparison of two sides that were measured interleaved."""
-    before, after = result.sides.names
-    return Comparison(
-        before=before,
-        after=after,
-        rows=tuple(cell for cell in result.verdicts if not cell.missing),
-        not_comparable={
-            cell.name: "; ".join(cell.missing) for cell in result.verdicts if cell.missing
-        },
-        document=result.document,
     )
 
 
@@ -261,7 +245,3 @@ def _key_without(cell: CellResult, axes: set[str]) -> tuple[tuple[str, str], ...
 
 def _axes_text(axes: AxesValues) -> str:
     return ", ".join(f"{axis}={'|'.join(sorted(values))}" for axis, values in axes.items())
-
-
-def _run_name(run: Run) -> str:
-    return f"run {run.id}" + (f", {commit_title(run.commit)}" if run.commit else "")

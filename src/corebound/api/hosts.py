@@ -9,6 +9,7 @@ from typing import Any
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.serialize import hosts_document
 from corebound.api.shown import Shown
+from corebound.present.hosts import classes_table
 from corebound.workflow.hosts import compare_recorded_hosts
 from corebound.workflow.projects import Notify
 
@@ -27,11 +28,8 @@ class HostResults(Shown, frozen=True, kw_only=True):
 
     def table(self) -> tuple[Sequence[str], list[tuple[str, ...]]]:
         """Each class of hosts with its hosts."""
-        names = self.comparison.class_names
-        return ("class", "hosts"), [
-            (names[hardware], ", ".join(host.name for host in hosts))
-            for hardware, hosts in self.comparison.classes.items()
-        ]
+        columns, rows = classes_table(self.comparison).in_words
+        return [column.heading for column in columns], [*rows]
 
 
 def compare_hosts(records: Path, scenario_files: list[Path], notify: Notify) -> HostResults:

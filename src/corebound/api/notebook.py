@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from msgspec import Struct
-
-from corebound.analysis.compared import ComparedRow
 from corebound.analysis.launch_metrics import disturbed_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import (
     NOT_MEASURED,
     REFERENCE,
-    VerdictWord,
     compared_bounds,
     count,
     day,
@@ -21,16 +17,25 @@ from corebound.analysis.wording import (
     verdict_word,
     within,
 )
+from corebound.present.sections import (
+    Change,
+    Column,
+    Duration,
+    Marked,
+    Named,
+    Ratio,
+    Table,
+    Value,
+    text_of,
+)
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
-    IntervalPlot,
     comparison_axis,
     comparison_plot,
     effect_ticks,
     interval_svg,
 )
-from corebound.stats.comparison import Comparison as Statistics
 from corebound.units import duration
 
 # The colours and the marks of the site (reports/assets/site.css), for elements of this class only.
@@ -76,29 +81,9 @@ _STYLE = """
 """
 
 
-class _Row(Struct, frozen=True, kw_only=True):
-    """One line: cells of text, its comparison, and the verdict."""
-
-    texts: tuple[str, ...]
-    statistics: Statistics | None
-    margin: float
-    verdict: VerdictWord | None
-    note: str = ""
-
-
-def compared_html(
-    *tables: tuple[str, Sequence[str], Sequence[ComparedRow]],
-) -> str:
-    """Tables of compared rows with the chart of each interval.
-
-    Args:
-        tables: The head of each as HTML, four headings, and its rows; without rows, the head alone.
-    """
-    parts = (
-        head + (_table(headings, [_compared_row(row) for row in rows]) if rows else "")
-        for head, headings, rows in tables
-    )
-    return _document("".join(parts))
+def compared_html(*parts: tuple[str, Table]) -> str:
+    """Tables of comparisons with the chart of each interval, each below its head, which is HTML."""
+    return _document("".join(head + (_table(table) if table.rows else "") for head, table in parts))
 
 
 def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -109,31 +94,6 @@ def table_html(heading: str, headings: Sequence[str], rows: Sequence[Sequence[st
     cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return _document(f'{head}<table class="texts">{top}<tbody>{body}</tbody></table>')
-
-
-def _compared_row(row: ComparedRow) -> _Row:
-    verdict = verdict_word(row.verdict) if row.verdict else NOT_MEASURED
-    is_chance = row.verdict in {"faster", "slower"} and not row.is_significant
-    return _Row(
-        texts=(
-            row.cell if row.cell != "default" else row.scenario,
-            _value(row.before, row.unit),
-            _value(row.after, row.unit),
-            row.change.replace(" (95 % CI ", "\n").removesuffix(")"),
-        ),
-        statistics=row.statistics,
-        margin=row.margin,
-        verdict=verdict,
-        note="; ".join(
-            filter(None, ("not significant after correction" if is_chance else "", row.note))
-        ),
-    )
-
-
-def _value(value: float | None, unit: str) -> str:
-    if value is None:
-        return "–"
-    return duration(value) if unit == "ns" else f"{value:.4g} {unit}"
 
 
 def results_html(results: Sequence[ScenarioResult]) -> str:
@@ -148,42 +108,56 @@ def _scenario(result: ScenarioResult) -> str:
     launches = sum(len(cell.summary.launches) for cell in result.cells)
     where = f"{run.host.name}, {day(run.started_at)}, {count(launches, 'launch', 'launches')}"
     head = f"<p><b>{escape(result.scenario.title)}</b><br>{escape(where)}</p>"
-    rows = [_cell_row(cell, result.measure.margin) for cell in result.cells]
-    return head + _table(("", "median", "against the baseline"), rows)
+    table = Table(
+        title="",
+        columns=(
+            Column("configuration"),
+            Column("median", "number"),
+            Column("interval plot", "effects"),
+            Column("against the baseline", "number"),
+            Column("verdict"),
+        ),
+        rows=tuple(_cell_row(cell, result.measure.margin) for cell in result.cells),
+    )
+    return head + _table(table)
 
 
-def _cell_row(cell: CellResult, margin: float) -> _Row:
-    summary, statistics = cell.summary, cell.comparison
-    median, change = "–", ""
+def _cell_row(cell: CellResult, margin: float) -> tuple[Value, ...]:
+    summary, compared = cell.summary, cell.comparison
     verdict = NOT_MEASURED
-    if summary.median_ns is not None:
-        median = duration(summary.median_ns)
-        if (interval := summary.interval) is not None:
-            bounds = within(interval.low, interval.high, duration, beside=summary.median_ns)
-            median = f"{median}\n{bounds}"
-        verdict = REFERENCE if cell.baseline is None else NOT_MEASURED
-    if statistics is not None:
-        verdict = verdict_word(statistics.verdict)
-        change = f"{relative_speed(statistics.speedup_ratio)}\n{compared_bounds(statistics)}"
-    return _Row(
-        texts=(cell.cell.label, median, change),
-        statistics=statistics,
-        margin=margin,
-        verdict=verdict,
-        note=disturbed_note(summary),
-    )
-
-
-def _table(headings: Sequence[str], rows: Sequence[_Row]) -> str:
-    compared = [row.statistics for row in rows if row.statistics is not None]
-    margin = max((row.margin for row in rows), default=0.02)
-    axis = comparison_axis(compared, margin=margin, with_pairs=True) if compared else None
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join(_line(row, axis) for row in rows)
-    ticks = _ticks(axis) if axis else ""
+    if compared is not None:
+        verdict = verdict_word(compared.verdict)
+    elif summary.median_ns is not None and cell.baseline is None:
+        verdict = REFERENCE
     return (
-        f"<table><thead><tr>{head}<th>verdict</th>{ticks}</tr></thead><tbody>{body}</tbody></table>"
+        cell.cell.label,
+        Duration(summary.median_ns, summary.interval),
+        Change(compared, ("faster", "slower"), margin),
+        Ratio(relative_speed(compared.speedup_ratio), compared_bounds(compared))
+        if compared
+        else "",
+        Marked(word=verdict, notes=tuple(filter(None, (disturbed_note(summary),)))),
     )
+
+
+def _table(table: Table) -> str:
+    compared = [change.comparison for change in table.effects if change.comparison is not None]
+    margin = max((change.margin for change in table.effects), default=0.0)
+    axis = comparison_axis(compared, margin=margin, with_pairs=True) if compared else None
+    shown = [
+        at for at, column in enumerate(table.columns) if column.is_drawn or not column.needs_page
+    ]
+    heads = "".join(_heading(table.columns[at], axis) for at in shown)
+    body = "".join(
+        f"<tr>{''.join(_cell(row[at], axis) for at in shown)}</tr>" for row in table.rows
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _heading(column: Column, axis: Axis | None) -> str:
+    if column.is_drawn:
+        return _ticks(axis) if axis else "<th></th>"
+    return f"<th>{escape(column.heading)}</th>"
 
 
 def _ticks(axis: Axis) -> str:
@@ -195,25 +169,26 @@ def _ticks(axis: Axis) -> str:
     return f'<th class="axis">{"".join(labels)}</th>'
 
 
-def _line(row: _Row, axis: Axis | None) -> str:
-    cells = "".join(f"<td>{_text(text)}</td>" for text in row.texts)
-    plot = ""
-    if axis is not None:
-        drawn: IntervalPlot = comparison_plot(
-            row.statistics, margin=row.margin, verdict=row.verdict
-        )
-        plot = f'<td class="plot">{interval_svg(drawn, axis) if row.statistics else ""}</td>'
-    verdict = ""
-    if row.verdict is not None:
-        note = f"<small>{escape(row.note)}</small>" if row.note else ""
-        word = escape(f"{row.verdict.sign} {row.verdict.word}".strip())
-        verdict = f'<span class="{row.verdict.tone}">{word}</span>{note}'
-    return f'<tr>{cells}<td class="verdict">{verdict}</td>{plot}</tr>'
-
-
-def _text(text: str) -> str:
-    first, _, second = text.partition("\n")
-    return escape(first) + (f"<br><small>{escape(second)}</small>" if second else "")
+def _cell(value: Value, axis: Axis | None) -> str:
+    match value:
+        case Change():
+            plot = comparison_plot(value.comparison, margin=value.margin, verdict=value.verdict)
+            drawn = interval_svg(plot, axis) if axis and value.comparison else ""
+            return f'<td class="plot">{drawn}</td>'
+        case Marked():
+            word = f'<span class="{value.word.tone}">{escape(value.word.text)}</span>'
+            notes = "".join(f"<small>{escape(note)}</small>" for note in value.notes)
+            return f'<td class="verdict">{word}{notes}</td>'
+        case Named():
+            first, second = value.name, value.more
+        case Ratio():
+            first, second = value.value, value.interval
+        case Duration(value_ns=median, interval=span) if span is not None:
+            first, second = value.text, within(span.low, span.high, duration, beside=median)
+        case _:
+            first, second = text_of(value), ""
+    below = f"<br><small>{escape(second)}</small>" if second else ""
+    return f"<td>{escape(first)}{below}</td>"
 
 
 def _document(content: str) -> str:

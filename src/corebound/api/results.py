@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.api import comparison as compared
 from corebound.api import tables
@@ -29,7 +28,6 @@ from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
-from corebound.workflow.compare_commits import CompareCommitsResult
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
 from corebound.workflow.regressions import (
@@ -334,12 +332,7 @@ class Results:
 
     def _compare_recorded(self, before: str, after: str, project: str | None) -> Comparison:
         folder = self._folder("compare")
-        result = compare_recorded(before, after, folder, _warn, project=project)
-        if isinstance(result, CommitComparison):
-            return compared.of_commits(result)
-        if isinstance(result, CompareCommitsResult):
-            return compared.of_verdicts(result)
-        return compared.of_runs(result)
+        return compared.of_recorded(compare_recorded(before, after, folder, _warn, project=project))
 
     def series(self) -> tuple[Series, ...]:
         """The selected series with the selected points, as corebound keeps them."""

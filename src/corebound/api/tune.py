@@ -19,6 +19,7 @@ from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.api.shown import Shown
 from corebound.planning.artefacts import ArtefactKind
+from corebound.present.compare import rows_table
 from corebound.present.tune import common_sentence, headline, load_text
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
@@ -73,10 +74,12 @@ class Tuning(Shown, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         from corebound.api import notebook
 
-        columns = ("against", "finalist", "recommended", "recommended is")
         parts = [("", self), *self.loads.items()]
         return notebook.compared_html(
-            *((_head(load, tuning), columns, tuning.rows) for load, tuning in parts)
+            *(
+                (_head(load, tuning), rows_table(tuning.rows, "finalist, recommended"))
+                for load, tuning in parts
+            )
         )
 
 

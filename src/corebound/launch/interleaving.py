@@ -1,4 +1,4 @@
-"""Alternates the time slices of several launches; moves this process off the measured CPUs."""
+"""Lets launches start at once and take turns; moves this process off the measured CPUs."""
 
 from __future__ import annotations
 
@@ -78,52 +78,85 @@ _MOST_STOPPING_S = 0.1
 
 
 class Participant:
-    """One launch of an alternation, with all its workers.
+    """One launch among several that start at once, with all its workers.
 
-    The launch's own thread calls `imported`, `may_set_up`, `ready`, `may_go` and `leave`, in
-    this order.
+    The launch's own thread calls `imported`, `may_set_up` and `leave`, in this order. If it
+    alternates with others, it calls `ready` and `may_go` before `leave`.
+
+    Attributes:
+        has_no_room: Whether memory became short while it imported.
+        wait: How it was stopped between its import and its measurement; None before its turn.
     """
 
     def __init__(self, alternation: Alternation, workers: int) -> None:
         self.workers = workers
         self.connections: list[socket.socket] = []
         self.finished: list[socket.socket] = []
-        self.has_imported = self.is_ready = self.has_ended = False
+        self.has_imported = self.is_ready = self.has_ended = self.has_no_room = False
+        self.wait: Pauses | None = None
         self.slices_s = 0.0
         self._alternation = alternation
+        self._began_s, self._import_s = time.monotonic(), 0.0
         self._processes: Callable[[], Iterable[int]] = tuple
         self._paused_ns = self._paused_cpu_ns = 0
         # Since when its processes are stopped, and their CPU clocks at that moment.
         self._stopped: tuple[int, dict[int, int]] | None = None
 
     @property
-    def alternates(self) -> protocol.Alternates:
-        """How its workers alternate."""
-        number = self._alternation.participants.index(self)
-        return protocol.Alternates(turn_signal=self._alternation.name, turn_number=number)
+    def alternates(self) -> protocol.Alternates | None:
+        """How its workers alternate; None if they have one turn, without interruption."""
+        participants = self._alternation.participants
+        if len(participants) == 1:
+            return None
+        return protocol.Alternates(
+            turn_signal=self._alternation.name, turn_number=participants.index(self)
+        )
 
-    def imported(self) -> None:
-        """Note that the launch has imported what it needs."""
+    def imported(self, processes: Callable[[], Iterable[int]]) -> None:
+        """Note that the launch has imported what it needs, and pause it.
+
+        Args:
+            processes: Lists its processes.
+        """
         with self._alternation.changed:
-            self.has_imported = True
+            self._import_s = time.monotonic() - self._began_s
+            self._processes, self.has_imported = processes, True
+            self.pause()
             self._alternation.changed.notify_all()
 
     def may_set_up(self, timeout_s: float) -> bool:
-        """Whether all launches have imported and all before it are ready, within the timeout.
+        """Whether it is this launch's turn to set up, within the timeout; it then continues.
 
-        All import at the same time, which takes most of a short launch. One launch sets up at a
-        time, so that none disturbs the set-up of another: two pools that spin would take many
-        times as long. Launches that have ended do not count.
+        All import at the same time, which takes most of a short launch. Then those that alternate
+        with it have the same turn, and one of them sets up at a time, so that none disturbs the
+        set-up of another: two pools that spin would take many times as long. Launches that have
+        ended do not count.
         """
-        participants = self._alternation.participants
-        before = participants[: participants.index(self)]
-        return self._alternation.wait_until(
+        start, own = self._alternation.start, self._alternation.participants
+        at = start.alternations.index(self._alternation)
+        before = [one for earlier in start.alternations[:at] for one in earlier.participants]
+        siblings = own[: own.index(self)]
+        is_turn = self._alternation.wait_until(
             lambda: (
-                all(one.has_imported or one.has_ended for one in participants)
-                and all(one.is_ready or one.has_ended for one in before)
+                not start.is_importing
+                and all(one.has_ended for one in before)
+                and all(one.is_ready or one.has_ended for one in siblings)
             ),
             timeout_s,
         )
+        if is_turn:
+            self._end_wait()
+        return is_turn
+
+    def _end_wait(self) -> None:
+        """Continue. It has not been observed so far, so its pauses count apart from later ones."""
+        with self._alternation.changed:
+            self.resume()
+            before, now = self.wait or Pauses(duration_ns=0, cpu_ns=0), self.pauses
+            self.wait = Pauses(
+                duration_ns=before.duration_ns + now.duration_ns, cpu_ns=before.cpu_ns + now.cpu_ns
+            )
+            self._paused_ns = self._paused_cpu_ns = 0
 
     @property
     def has_room(self) -> bool:
@@ -142,14 +175,16 @@ class Participant:
             self._alternation.changed.notify_all()
 
     def may_go(self, timeout_s: float) -> bool:
-        """Whether all launches are ready or have ended, within the timeout; it then continues."""
+        """Whether all that it alternates with are ready or have ended, within the timeout.
+
+        It then continues.
+        """
         participants = self._alternation.participants
         if not self._alternation.wait_until(
             lambda: all(one.is_ready or one.has_ended for one in participants), timeout_s
         ):
             return False
-        with self._alternation.changed:
-            self.resume()
+        self._end_wait()
         return True
 
     def leave(self) -> None:
@@ -161,8 +196,23 @@ class Participant:
 
     @property
     def others_s(self) -> float:
-        """The total duration of the other launches' time slices so far, in seconds."""
-        return self._alternation.slices_s_except(self)
+        """How long it has been kept waiting so far, in seconds, by launches of its own turn.
+
+        While all import, that is what they take longer because they share the CPUs.
+        """
+        import_s = self._import_s or time.monotonic() - self._began_s
+        share_s = import_s / self._alternation.start.launches_per_cpu
+        return import_s - share_s + self._alternation.slices_s_except(self)
+
+    @property
+    def others_share_s(self) -> float:
+        """How much of its time so far counts as that of others, in seconds.
+
+        They share the time in which all import, however many CPUs there are.
+        """
+        launches = sum(len(one.participants) for one in self._alternation.start.alternations)
+        others_s = self._import_s * (1 - 1 / launches)
+        return others_s + self._alternation.slices_s_except(self)
 
     @property
     def pauses(self) -> Pauses:
@@ -228,8 +278,64 @@ class Participant:
                 os.killpg(group, number)
 
 
+class JointStart:
+    """Launches that start at once, and then take turns.
+
+    All import at the same time. Then each, or each group of those that alternate, is set up,
+    measured and ended in its turn, while the processes of those after it are stopped.
+
+    Attributes:
+        alternations: The launches in the order of their turns; those that alternate together.
+        changed: Notified when a launch has imported, is ready or has ended.
+    """
+
+    def __init__(
+        self,
+        workers: Sequence[Sequence[int]],
+        *,
+        cpus: int,
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Start to listen.
+
+        Args:
+            workers: The number of workers of each launch, by turn.
+            cpus: On how many CPUs they import.
+            has_room: Whether there is memory for one more launch in the same turn.
+        """
+        self.changed = threading.Condition()
+        self.alternations = tuple(Alternation(self, turn, has_room=has_room) for turn in workers)
+        self.launches_per_cpu = max(sum(map(sum, workers)) / cpus, 1.0)
+
+    def __enter__(self) -> Self:
+        for alternation in self.alternations:
+            alternation.open()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for alternation in self.alternations:
+            alternation.close()
+
+    @property
+    def participants(self) -> tuple[Participant, ...]:
+        """All launches, in the order of their turns."""
+        return tuple(one for turn in self.alternations for one in turn.participants)
+
+    @property
+    def is_importing(self) -> bool:
+        """Whether some launch still imports."""
+        return not all(one.has_imported or one.has_ended for one in self.participants)
+
+    def give_up_imports(self) -> None:
+        """Have the launches that still import end, because memory is short."""
+        for participant in self.participants:
+            participant.has_no_room |= not participant.has_imported
+
+
 class Alternation:
     """Grants time slices to several launches in turn; the processes of all others are stopped.
+
+    A launch that alternates with none is set up and iterates in one turn.
 
     Signals stop them (SIGSTOP, SIGCONT), because thread pools spin for a while after an
     iteration, background threads continue, and data loaders prefetch. A launch with several
@@ -240,24 +346,27 @@ class Alternation:
 
     Attributes:
         name: The abstract socket to which the workers connect.
+        start: All launches that started with these.
         participants: The launches, in the order in which they set up.
         changed: Notified when a launch has imported, is ready or has ended.
         has_room: Whether there is memory for one more launch.
     """
 
     def __init__(
-        self, workers: Sequence[int], *, has_room: Callable[[], bool] = lambda: True
+        self, start: JointStart, workers: Sequence[int], *, has_room: Callable[[], bool]
     ) -> None:
         """Start to listen.
 
         Args:
+            start: All launches that start with these.
             workers: The number of workers of each launch.
             has_room: Whether there is memory for one more launch.
         """
+        self.start = start
         self.has_room = has_room
         self.name = f"corebound-{secrets.token_hex(16)}"
         self.participants = tuple(Participant(self, number) for number in workers)
-        self.changed = threading.Condition()
+        self.changed = start.changed
         # An abstract socket name: it needs no file, so the scratch folder's path sets no limit.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(f"\0{self.name}")
@@ -267,11 +376,12 @@ class Alternation:
         self._holder: tuple[Participant, float] | None = None
         self._thread = threading.Thread(target=self._grant_time_slices, daemon=True)
 
-    def __enter__(self) -> Self:
+    def open(self) -> None:
+        """Start to grant time slices."""
         self._thread.start()
-        return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def close(self) -> None:
+        """Note that all launches have ended, and close the socket."""
         for participant in self.participants:
             participant.leave()
         self._thread.join()
@@ -291,6 +401,10 @@ class Alternation:
             return total_s
 
     def _grant_time_slices(self) -> None:
+        with self.changed:
+            self.changed.wait_for(
+                lambda: all(one.is_ready or one.has_ended for one in self.participants)
+            )
         self._accept_workers()
         waiting = deque(one for one in self.participants if one.connections)
         try:

@@ -23,6 +23,7 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.launch.worker_environment import worker_environment
+from corebound.machine.procfs import processes_below
 from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
@@ -69,6 +70,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     host: HostOverTime | None = None
     counters: Counters | None = None
     pauses: Pauses | None = None
+    wait: Pauses | None = None
     quota: QuotaUse | None = None
     ended_by: protocol.EndedBy | None = None
     share_s: float | None = None
@@ -129,8 +131,10 @@ _DEVIATED_FIX = (
 _ITERATING_SHARE = 0.9
 # How long a worker may take to exit after its work: atexit handlers, pools.
 EXIT_S = 10.0
-# How often progress is shown while other launches are set up.
-_TICK_S = 0.1
+# How often to check whether the run has been interrupted while others have their turn, and whether
+# memory is short while all import.
+_TICK_S = 1.0
+_IMPORT_TICK_S = 0.1
 # Grace period for processes that end by themselves, such as a helper whose parent just exited.
 GRACE_S = 0.2
 
@@ -143,8 +147,8 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
         requests: The request sent to each worker.
         looks: Whether to sample the launch while it is timed. Turn this off to measure the
             cost of sampling.
-        role: This launch's role in an alternation. None: the launch does not alternate.
-        other_supervisors: Process ids of the supervisors of the launches it alternates with.
+        role: This launch's role among those that start with it. None: it starts by itself.
+        other_supervisors: Process ids of the supervisors of the launches that start with it.
         cell: The cell, whose settings the workers must have; None: any.
         files: What to link in the working directory, by its path there.
         working_directory: The workers' working directory; None: a new and empty one.
@@ -170,13 +174,13 @@ def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None])
 
     Raises:
         LaunchError: the supervisor has ended, so the outcome of the launch is unknown.
-        NoRoomError: there is no memory for it beside the launches that it would alternate with.
+        NoRoomError: there is no memory for it beside the launches that started with it.
     """
     return _Session(spec, supervision, tick).run()
 
 
 class NoRoomError(Exception):
-    """There is no memory for a launch beside those that it would alternate with."""
+    """There is no memory for a launch beside those that started with it."""
 
 
 class _TimedOutError(Exception):
@@ -198,6 +202,7 @@ class _Session:
         self._monitor = self._new_monitor(())
         self._began_ns = time.monotonic_ns()
         self._began_s = time.monotonic()
+        self._waited_s = 0.0
         self._log = spec.scratch / "log"
         self._was_paused = False
         self._is_cut = False
@@ -234,7 +239,9 @@ class _Session:
         finally:
             least_iteration_ns = self._least_iteration_ns() if status == "dropped" else None
             leftovers = self._clean_up()
-        ended_ns = time.monotonic_ns()
+        elapsed_ns = time.monotonic_ns() - self._began_ns
+        role = self._spec.role
+        others_ns = round((self._waited_s + (role.others_share_s if role else 0.0)) * 1e9)
         workers = self._workers()
         evidence = self._evidence(workers) if status == "ok" else ()
         if evidence:
@@ -245,8 +252,8 @@ class _Session:
             reason=reason[0],
             fix=reason[1],
             evidence=evidence,
-            duration_ns=ended_ns - self._began_ns,
-            overhead_ns=ended_ns - self._began_ns - self._worker_span_ns(),
+            duration_ns=max(elapsed_ns - others_ns, 0),
+            overhead_ns=elapsed_ns - self._worker_span_ns(),
             looks=self._monitor.looks,
             look_ns=self._monitor.look_ns,
             workers=workers,
@@ -256,7 +263,8 @@ class _Session:
             trace=self._trace(),
             host=self._monitor.host,
             counters=self._monitor.counters,
-            pauses=self._spec.role.pauses if self._spec.role else None,
+            pauses=self._pauses(),
+            wait=role.wait if role else None,
             quota=self._monitor.quota,
             ended_by=ended_by,
             share_s=self._spec.share_s if self._is_cut else None,
@@ -302,7 +310,8 @@ class _Session:
         spec = self._spec
         self._monitor = self._new_monitor([connection.pid for connection in self._connections])
         self._monitor.prepare()
-        if spec.role is not None:
+        alternates = spec.role.alternates if spec.role else None
+        if spec.role is not None and alternates is not None:
             self._wait_for_others(spec.role)
         if spec.placement.moment == "after-start":
             for sampler, slot in zip(self._monitor.samplers, spec.placement.slots, strict=True):
@@ -313,7 +322,7 @@ class _Session:
         if self._has_share:
             most_ns = round(max(self._left_s(), 0.0) * _ITERATING_SHARE * 1e9)
         for connection in self._connections:
-            connection.go(spec.role.alternates if spec.role else None, most_ns)
+            connection.go(alternates, most_ns)
         try:
             self._until(lambda: all(connection.end is not None for connection in self._connections))
         except _TimedOutError:
@@ -350,13 +359,17 @@ class _Session:
         self._wait_outside_deadline(role.may_go)
 
     def _take_turn_to_set_up(self, role: Participant) -> None:
-        """Let the workers set up once those of other launches do not.
+        """Let the workers import with those of other launches, and set up once these do not.
 
         Raises:
             NoRoomError: There is no memory for them while the other launches have theirs.
         """
-        self._until(lambda: all(connection.has_imported for connection in self._connections))
-        role.imported()
+        self._until(
+            lambda: all(connection.has_imported for connection in self._connections),
+            every_s=_IMPORT_TICK_S,
+        )
+        roots = [connection.pid for connection in self._connections]
+        role.imported(lambda: chain(roots, *map(processes_below, roots)))
         self._wait_outside_deadline(role.may_set_up)
         if not role.has_room:
             raise NoRoomError
@@ -366,7 +379,14 @@ class _Session:
         waits_since_s = time.monotonic()
         while not is_over(_TICK_S):
             self._tick()
-        self._began_s += time.monotonic() - waits_since_s
+        waited_s = time.monotonic() - waits_since_s
+        self._waited_s += waited_s
+        self._began_s += waited_s
+
+    def _pauses(self) -> Pauses | None:
+        """How it was paused for those that it alternated with; None if it alternated with none."""
+        role = self._spec.role
+        return role.pauses if role and role.alternates else None
 
     def _new_monitor(self, pids: Sequence[int]) -> LaunchMonitor:
         return LaunchMonitor(
@@ -399,13 +419,13 @@ class _Session:
     def _exit_code(self, connection: WorkerConnection) -> int | None:
         return self._supervision.exit_code(connection.pid)
 
-    def _until(self, is_done: Callable[[], bool]) -> None:
+    def _until(self, is_done: Callable[[], bool], *, every_s: float = math.inf) -> None:
         """Receive messages, and sample from time to time, until `is_done` or the deadline."""
         while not is_done():
             left_s = self._left_s()
             if left_s <= 0:
                 raise _TimedOutError
-            if not self._wait(min(left_s, self._monitor.pause_s), receive=True):
+            if not self._wait(min(left_s, every_s, self._monitor.pause_s), receive=True):
                 if self._spec.looks:
                     self._sample()
                 self._tick()
@@ -502,7 +522,7 @@ class _Session:
             timed_ns=host.duration_ms * 1_000_000 if host else 0,
             cpus=len(host.cpus) if host else 0,
         )
-        pauses = self._spec.role.pauses if self._spec.role else None
+        pauses = self._pauses()
         request = self._spec.requests[0]
         of_binding = verification.binding_violations(
             self._spec.placement,
@@ -510,6 +530,7 @@ class _Session:
             workers,
             affinities,
             pauses=pauses,
+            wait=self._spec.role.wait if self._spec.role else None,
             framework=self._spec.cell.framework if self._spec.cell else "none",
             inter_op=request.inter_op,
             # The profiler has threads of its own, and a command its own processes.

@@ -61,6 +61,10 @@ class Supervision:
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the supervisor, and all that its launches have left."""
         self._channel.close()
         try:
             self._process.wait(PATIENCE_S)

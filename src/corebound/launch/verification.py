@@ -23,6 +23,7 @@ def binding_violations(
     of_commands: Sequence[Allowed],
     pauses: Pauses | None = None,
     *,
+    wait: Pauses | None = None,
     framework: Framework = "none",
     inter_op: int | None = None,
     elapsed_ns: int = 0,
@@ -36,6 +37,7 @@ def binding_violations(
         of_commands: For each worker, the CPU affinity sets observed for the external command
             it timed; empty if it timed none.
         pauses: How it was paused while others ran; None if it did not alternate.
+        wait: How it was paused until its turn; None if it started by itself.
         framework: The framework of each worker.
         inter_op: The inter-op threads that each worker was asked for; None: the default.
         elapsed_ns: For how long its threads were observed, as from `thread_use.timed_ns`. 0: the
@@ -50,7 +52,7 @@ def binding_violations(
             *_wrong_environment(command, worker),
         )
     )
-    return (*of_workers, *(_not_paused(pauses) if pauses is not None else ()))
+    return (*of_workers, *(fault for one in (pauses, wait) if one for fault in _not_paused(one)))
 
 
 # A quota is a limit over many periods. Over a shorter time a launch may use up to one period's

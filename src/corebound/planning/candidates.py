@@ -235,7 +235,7 @@ def search_space(
     }
     document |= {
         "parameters": fixed,
-        "measure": {**measure, "alternate": "never", "duplicates": "once"},
+        "measure": {**measure, "duplicates": "once"},
     }
     return SearchSpace(found=found, base=base, keys=keys, document=document, load=load)
 

@@ -308,6 +308,66 @@ def interleave_groups(
     return tuple(map(tuple, cells_by_group.values()))
 
 
+# Most launches that start at once, and workers for each CPU that they import on. Importing takes
+# one thread, and waits for files in between: with more workers none is faster, but all hold memory.
+MOST_TOGETHER = 8
+_WORKERS_PER_CPU = 2
+
+
+def start_groups(
+    turns: Sequence[tuple[PlannedCell, ...]], *, apart: Collection[str] = ()
+) -> tuple[tuple[tuple[PlannedCell, ...], ...], ...]:
+    """Divide the turns of a block into groups that start at once.
+
+    Servers, commands and cells on GPUs or with a CPU quota start by themselves, and so does all
+    if `measure.alternate` is `never`.
+
+    Args:
+        turns: Cells that alternate, and single cells, in the order of the block.
+        apart: Keys of cells that an earlier launch has shown to be unfit for it.
+
+    Returns:
+        Groups of turns, ordered by their first one; the turns of each are in the block's order.
+    """
+    joint = [
+        all(_may_start_together(one) and one.cell.key not in apart for one in turn)
+        for turn in turns
+    ]
+    cpus = {
+        cpu
+        for turn, is_joint in zip(turns, joint, strict=True)
+        if is_joint
+        for one in turn
+        for slot in (one.placement.slots if one.placement else ())
+        for cpu in slot.cpus
+    }
+    groups: list[list[tuple[PlannedCell, ...]]] = []
+    last: list[tuple[PlannedCell, ...]] | None = None
+    for turn, is_joint in zip(turns, joint, strict=True):
+        members = [one for some in (*(last or ()), turn) for one in some]
+        workers = sum(len(one.requests) for one in members)
+        fits = len(members) <= MOST_TOGETHER and workers <= _WORKERS_PER_CPU * len(cpus)
+        if is_joint and last is not None and fits:
+            last.append(turn)
+            continue
+        groups.append([turn])
+        if is_joint:
+            last = groups[-1]
+    return tuple(map(tuple, groups))
+
+
+def _may_start_together(planned_cell: PlannedCell) -> bool:
+    is_command = any(request.command is not None for request in planned_cell.requests)
+    if planned_cell.measure.alternate == "never" or is_command:
+        return False
+    return (
+        planned_cell.placement is not None
+        and planned_cell.traffic is None
+        and not planned_cell.cell.gpus
+        and planned_cell.cell.cpu_quota is None
+    )
+
+
 def _may_share_time(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
     """Whether two cells keep the same CPUs busy, or alternation is requested all the same."""
     if planned_cell.measure.alternate == "always":

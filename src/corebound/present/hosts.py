@@ -14,7 +14,7 @@ from corebound.analysis.host_comparison import (
     ScenarioAcross,
 )
 from corebound.analysis.wording import (
-    NO_ESTIMATE,
+    TOO_WIDE,
     and_more,
     count,
     relative_speed,
@@ -47,12 +47,10 @@ def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tup
         by: Whether each host has a row, or each class.
         show_all: Whether to list also what has no clear difference.
     """
-    names = comparison.class_names
-    tables = _class_tables if by == "class" else _host_tables
     return (
         Sentence(_summary(comparison)),
-        _classes(comparison, names),
-        *tables(comparison, names, show_all=show_all),
+        classes_table(comparison),
+        *_scenario_tables(comparison, by=by, show_all=show_all),
         *((outliers_table(comparison),) if comparison.outliers else ()),
         *((advice_table(comparison),) if comparison.advice else ()),
     )
@@ -69,7 +67,9 @@ def _summary(comparison: HostComparison) -> str:
     return ", ".join(parts)
 
 
-def _classes(comparison: HostComparison, names: dict[HardwareClass, str]) -> Table:
+def classes_table(comparison: HostComparison) -> Table:
+    """The classes of hardware, with the hosts of each."""
+    names = comparison.class_names
     too_few = [names[hardware] for hardware in comparison.too_few]
     return Table(
         title="Classes",
@@ -86,61 +86,79 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
     return " ".join(filter(None, (", ".join(names[:most]), and_more(len(names) - most))))
 
 
-def _class_tables(
-    comparison: HostComparison, names: dict[HardwareClass, str], *, show_all: bool
-) -> Iterator[Table]:
+_HEADINGS: dict[By, tuple[str, ...]] = {
+    "class": ("configuration", "class", "hosts", "value", "95 % CI", "spread"),
+    "host": ("configuration", "host", "class", "value", "95 % CI", ""),
+}
+
+
+def _scenario_tables(comparison: HostComparison, *, by: By, show_all: bool) -> Iterator[Table]:
+    names = comparison.class_names
+    what, values_of = ("configuration", _by_class) if by == "class" else ("value", _by_host)
     for scenario in comparison.scenarios:
         rows: list[tuple[Value, ...]] = []
         hidden = 0
         for row in scenario.rows:
-            decided = any(each.verdict in {"faster", "slower"} for each in row.classes)
-            if not (show_all or decided or row.differs or _has_outliers(row)):
-                hidden += row.kind == "speedup"
-                continue
             first = row.name if row.kind == "speedup" else f"{row.name} (baseline)"
-            for each in row.classes:
-                rows.append((first, names[each.hardware], *_class_values(each, row)))
-                first = ""
-        notes = [
-            f"Classes differ: {row.name} is {_of(high)} on {names[high.hardware]} and {_of(low)}"
-            f" on {names[low.hardware]}."
-            for row in scenario.rows
-            if row.extremes is not None
-            for high, low in [row.extremes]
-        ]
-        if hidden:
-            notes.append(
-                f"{count(hidden, 'configuration')} without a clear difference; --all lists them."
-            )
-        if scenario.other_version:
-            notes.append(
-                f"Not compared, another version of this scenario: {_listed(scenario.other_version)}"
-            )
-        yield _scenario_table(
-            scenario, ("class", "hosts", "value", "95 % CI", "spread"), rows, notes
+            values, left_out = values_of(row, names, show_all=show_all)
+            rows += [("" if index else first, *each) for index, each in enumerate(values)]
+            hidden += left_out
+        yield Table(
+            title=f"{scenario.name}: {scenario.title}",
+            columns=tuple(map(Column, _HEADINGS[by])),
+            rows=tuple(rows),
+            notes=(
+                *_differences(scenario, names),
+                *(
+                    (f"{count(hidden, what)} without a clear difference; --all lists them.",)
+                    if hidden
+                    else ()
+                ),
+            ),
         )
 
 
-def _scenario_table(
-    scenario: ScenarioAcross,
-    headings: Sequence[str],
-    rows: Sequence[tuple[Value, ...]],
-    notes: Sequence[str],
-) -> Table:
-    return Table(
-        title=f"{scenario.name}: {scenario.title}",
-        columns=tuple(map(Column, ("configuration", *headings))),
-        rows=tuple(rows),
-        notes=tuple(notes),
-    )
+def _differences(scenario: ScenarioAcross, names: dict[HardwareClass, str]) -> Iterator[str]:
+    """On which classes the result of a configuration differs, and what is not compared."""
+    for row in scenario.rows:
+        if row.extremes is not None:
+            high, low = row.extremes
+            yield (
+                f"Classes differ: {row.name} is {_of(high)} on {names[high.hardware]} and"
+                f" {_of(low)} on {names[low.hardware]}."
+            )
+    if scenario.other_version:
+        listed = _listed(scenario.other_version)
+        yield f"Not compared, another version of this scenario: {listed}"
 
 
-def _has_outliers(row: ConfigurationRow) -> bool:
-    return any(each.outliers for each in row.classes)
+def _by_class(
+    row: ConfigurationRow, names: dict[HardwareClass, str], *, show_all: bool
+) -> tuple[list[tuple[str, ...]], int]:
+    """The values of each class, and whether the row is left out as not clear."""
+    decided = any(each.verdict in {"faster", "slower"} for each in row.classes)
+    if not (show_all or decided or row.differs or any(each.outliers for each in row.classes)):
+        return [], row.kind == "speedup"
+    return [(names[each.hardware], *_class_values(each, row)) for each in row.classes], 0
+
+
+def _by_host(
+    row: ConfigurationRow, names: dict[HardwareClass, str], *, show_all: bool
+) -> tuple[list[tuple[str, ...]], int]:
+    """The values of each host, and how many are left out as not clear."""
+    members = [(each.hardware, member) for each in row.classes for member in each.members]
+    shown: list[tuple[str, ...]] = [
+        (member.host.name, names[hardware], *_host_values(member, row))
+        for hardware, member in members
+        if show_all
+        or member.deviation.is_outlier
+        or (row.kind == "speedup" and member.cell.verdict in {"faster", "slower"})
+    ]
+    return shown, len(members) - len(shown)
 
 
 def _of(result: ClassResult) -> str:
-    return relative_speed(result.value) if result.value is not None else NO_ESTIMATE
+    return relative_speed(result.value) if result.value is not None else TOO_WIDE
 
 
 def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
@@ -156,33 +174,8 @@ def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str,
         return hosts, time_text(result.value), "", spread
     sign = verdict_word(result.verdict or "inconclusive").sign
     interval = result.interval
-    bounds = speed_bounds(interval.low, interval.high) if interval is not None else NO_ESTIMATE
+    bounds = speed_bounds(interval.low, interval.high) if interval is not None else TOO_WIDE
     return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
-
-
-def _host_tables(
-    comparison: HostComparison, names: dict[HardwareClass, str], *, show_all: bool
-) -> Iterator[Table]:
-    for scenario in comparison.scenarios:
-        rows: list[tuple[Value, ...]] = []
-        hidden = 0
-        for row in scenario.rows:
-            first = row.name if row.kind == "speedup" else f"{row.name} (baseline)"
-            for each in row.classes:
-                for member in each.members:
-                    verdict = member.cell.verdict
-                    if not (show_all or member.deviation.is_outlier) and (
-                        row.kind == "time" or verdict not in {"faster", "slower"}
-                    ):
-                        hidden += 1
-                        continue
-                    rows.append(
-                        (first, member.host.name, names[each.hardware], *_host_values(member, row))
-                    )
-                    first = ""
-        notes = (f"{count(hidden, 'value')} without a clear difference; --all lists them.",)
-        headings = ("host", "class", "value", "95 % CI", "")
-        yield _scenario_table(scenario, headings, rows, notes if hidden else ())
 
 
 def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
@@ -190,7 +183,7 @@ def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
     if row.kind == "time" or cell.speedup is None:
         return time_text(cell.time_ns), "", mark
-    bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else NO_ESTIMATE
+    bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else cell.reason
     sign = verdict_word(cell.verdict or "inconclusive").sign
     return f"{sign} {relative_speed(cell.speedup)}", bounds, mark
 

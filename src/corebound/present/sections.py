@@ -10,7 +10,16 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from corebound.analysis.wording import and_more, change_text, count, time_text
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.wording import (
+    Label,
+    ValueWithBounds,
+    VerdictWord,
+    and_more,
+    change_text,
+    count,
+    time_text,
+)
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 
@@ -44,24 +53,37 @@ class Named(Struct, frozen=True):
     Attributes:
         name: The name.
         tags: The roles that it has.
+        label: Its configuration, in the colour of its binding mode.
         note: What it is, below the name.
         link: The address of its page; empty without one.
         anchor: The id by which others on a page link its row.
     """
 
     kind: ClassVar = "named"
+    breaks: ClassVar = " ("
 
     name: str
     tags: tuple[str, ...] = ()
+    label: Label | None = None
     note: str = ""
     link: str = ""
     anchor: str = ""
 
     @property
     def text(self) -> str:
-        """The name, with its roles and its note in brackets."""
-        more = ", ".join(filter(None, (*self.tags, self.note)))
-        return f"{self.name} ({more})" if more else self.name
+        """The name, with its roles, its configuration and its note in brackets."""
+        return f"{self.name} {self.in_brackets}".strip() if self.name else self.more
+
+    @property
+    def more(self) -> str:
+        """Its roles, its configuration and its note."""
+        label = self.label.whole if self.label else ""
+        return ", ".join(filter(None, (*self.tags, label, self.note)))
+
+    @property
+    def in_brackets(self) -> str:
+        """The same in brackets; empty if there is nothing."""
+        return f"({self.more})" if self.more else ""
 
 
 class Item(Struct, frozen=True):
@@ -106,14 +128,88 @@ class Duration(Struct, frozen=True):
         return time_text(self.value_ns)
 
 
+class Pair(Struct, frozen=True):
+    """A value on both sides of a comparison, and the interval of each if there is one."""
+
+    kind: ClassVar = "pair"
+    breaks: ClassVar = " → "
+
+    before: ValueWithBounds
+    after: ValueWithBounds
+
+    @property
+    def text(self) -> str:
+        """Both: `1.20 ms → 1.40 ms`."""
+        return f"{self.before.value} → {self.after.value}"
+
+
+class Ratio(Struct, frozen=True):
+    """How much faster or slower something is, and the 95 % interval of that."""
+
+    kind: ClassVar = "ratio"
+    breaks: ClassVar = " ("
+
+    value: str
+    interval: str
+
+    @property
+    def text(self) -> str:
+        """Both: `1.30× faster (1.21–1.39)`."""
+        return f"{self.value} ({self.interval})" if self.interval else self.value
+
+
+class Marked(Struct, frozen=True, kw_only=True):
+    """A verdict, a size or a status, in its colour.
+
+    Attributes:
+        word: The word with its sign and tone.
+        bounds: The 95 % interval of a size.
+        notes: What is said of it, below it.
+    """
+
+    kind: ClassVar = "marked"
+    breaks: ClassVar = " ("
+
+    word: VerdictWord
+    bounds: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """With all else in brackets: `▼ 1.30× slower (95 % CI 1.21–1.39; 10 to 13 ms)`."""
+        bounds = f"95 % CI {self.bounds}" if self.bounds else ""
+        more = "; ".join(filter(None, (bounds, *self.notes)))
+        return f"{self.word.text}{f' ({more})' if more else ''}"
+
+
+class Commands(Struct, frozen=True, kw_only=True):
+    """The commands for a row, which only a page folds; a terminal has facts for those to copy.
+
+    Attributes:
+        lines: The commands; empty if none is known.
+        of: What they are for, in words.
+    """
+
+    kind: ClassVar = "commands"
+    text: ClassVar = ""
+
+    lines: tuple[CommandLine, ...]
+    of: str
+
+
 class Change(Struct, frozen=True):
-    """A comparison, what is said of a ratio above 1 and below 1, and what counts as equal."""
+    """A comparison, what is said of a ratio above 1 and below 1, and what counts as equal.
+
+    Attributes:
+        verdict: Its verdict among several comparisons, by which it is drawn; None takes its own.
+    """
 
     kind: ClassVar = "change"
 
     comparison: Comparison | None
     words: tuple[str, str]
     margin: float
+    verdict: VerdictWord | None = None
 
     @property
     def text(self) -> str:
@@ -148,12 +244,21 @@ class Lane(Struct, frozen=True, kw_only=True):
         return f"{count(self.blocks, 'block')}{left}{confirmed}"
 
 
-Value = str | Named | Items | Duration | Change | Lane
+Value = str | Named | Items | Duration | Pair | Ratio | Marked | Change | Lane | Commands
 
 
 def text_of(value: Value) -> str:
     """What a terminal and Markdown print of a value."""
     return value if isinstance(value, str) else value.text
+
+
+def lines_of(value: Value) -> tuple[str, ...]:
+    """The same in two lines, if the value has two parts: it `breaks` between them."""
+    text, at = text_of(value), getattr(value, "breaks", "")
+    if not at or at not in text:
+        return (text,)
+    first, _, second = text.partition(at)
+    return first, f"{at.lstrip(', ')}{second}"
 
 
 class Column(Struct, frozen=True):
@@ -162,17 +267,23 @@ class Column(Struct, frozen=True):
     Attributes:
         heading: In lower case; a page capitalises it.
         kind: `long` text may wrap. A `drawing` needs a page, and `effects` are drawn on one axis.
+            `commands` are folded.
         page_only: Whether a terminal has no room for it.
     """
 
     heading: str
-    kind: Literal["text", "long", "number", "drawing", "effects"] = "text"
+    kind: Literal["text", "long", "number", "drawing", "effects", "commands"] = "text"
     page_only: bool = False
 
     @property
     def is_drawn(self) -> bool:
         """Whether a page draws it."""
         return self.kind in {"drawing", "effects"}
+
+    @property
+    def needs_page(self) -> bool:
+        """Whether a terminal and Markdown leave it out."""
+        return self.page_only or self.is_drawn or self.kind == "commands"
 
 
 class Table(Struct, frozen=True, kw_only=True):
@@ -184,13 +295,19 @@ class Table(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @property
-    def in_words(self) -> tuple[tuple[Column, ...], tuple[tuple[str, ...], ...]]:
-        """The columns, and the texts of each row, without what only a page has."""
-        shown = [at for at, one in enumerate(self.columns) if not (one.is_drawn or one.page_only)]
+    def without_page(self) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
+        """The columns, and the values of each row, without what only a page has."""
+        shown = [at for at, column in enumerate(self.columns) if not column.needs_page]
         return (
             tuple(self.columns[at] for at in shown),
-            tuple(tuple(text_of(row[at]) for at in shown) for row in self.rows),
+            tuple(tuple(row[at] for at in shown) for row in self.rows),
         )
+
+    @property
+    def in_words(self) -> tuple[tuple[Column, ...], tuple[tuple[str, ...], ...]]:
+        """The same, with the texts of the values."""
+        columns, rows = self.without_page
+        return columns, tuple(tuple(map(text_of, row)) for row in rows)
 
     @property
     def effects(self) -> tuple[Change, ...]:
@@ -203,4 +320,10 @@ class Table(Struct, frozen=True, kw_only=True):
         )
 
 
-Section = Sentence | Facts | Table
+class Log(Struct, frozen=True):
+    """The output of a program, whose lines stay."""
+
+    text: str
+
+
+Section = Sentence | Facts | Table | Log

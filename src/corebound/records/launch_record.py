@@ -217,7 +217,9 @@ class Launch(Struct, frozen=True, kw_only=True):
         placement, commands: What was launched; None and empty if skipped
             before they were determined.
         started_at: ISO 8601 in UTC.
-        duration_ns: From start to the end of the last process.
+        duration_ns: From start to the end of the last process. Of launches that started at once,
+            each its share: its turn, and an equal part of the time in which all import. In records
+            without `started_with`, all of the time of those that alternated.
         overhead_ns: The part of it in which no worker was running.
         looks: How often the threads were sampled while the workers were
             timed; look_ns: CPU time of that.
@@ -235,6 +237,9 @@ class Launch(Struct, frozen=True, kw_only=True):
         alternated: The ids of the launches that it alternated with, time slice by time slice.
         pauses: How it was paused while they ran; None if it did not alternate, or in records of
             corebound 0.2.
+        started_with: The ids of the launches that it started with, at once, to take turns.
+        wait: How it was stopped after its import and before it was measured; None if it started by
+            itself.
         quota: The CPU quota of its workers, set for the cell or found on the host; None without
             a quota, or if it was not read.
         ended_by: How a worker failed; None if none did, or in records of earlier versions.
@@ -272,6 +277,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     counters: Counters | None = None
     alternated: tuple[str, ...] = ()
     pauses: Pauses | None = None
+    started_with: tuple[str, ...] = ()
+    wait: Pauses | None = None
     quota: QuotaUse | None = None
     ended_by: EndedBy | None = None
     share_s: Amount | None = None

@@ -50,7 +50,7 @@ def sum_known(values: Iterable[int | None]) -> int | None:
 
 
 class Pauses(Struct, frozen=True, kw_only=True):
-    """How long a launch was paused while the launches that it alternated with ran.
+    """How long a launch was paused while launches that it took turns with ran.
 
     `cpu_ns` is the CPU time that its processes used nevertheless. `is_like_baseline` is whether it
     kept as many threads busy as the baseline that it alternated with.

@@ -213,6 +213,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     # Ranges; nothing for None.
     "interval": _interval,
     "span": _span,
+    "open_note": wording.open_note,
     "comparison_interval": wording.compared_bounds,
     "speed_bounds": lambda interval: wording.speed_bounds(interval.low, interval.high),
     # Names and counts: `3|count_of("launch", "launches")`.
@@ -311,7 +312,6 @@ class Renderer:
             launches_text=configurations.launches_text,
             over_launches=configurations.over_launches,
             throughput=throughput,
-            launches_to_decide=wording.launches_to_decide,
             long_names=long_names,
             too_short_note=configurations.too_short_note,
             plan_command=lambda cell, result: commands.plan_command(result, cell.cell),

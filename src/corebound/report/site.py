@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.commit_comparison import CommitComparison, compare_imported_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
@@ -33,7 +33,6 @@ from corebound.report.navigation import Section, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
-from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.comparisons import ChoiceGroup, choice_groups, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
@@ -91,7 +90,7 @@ def render_pages(
         progress=partial(inputs.progress, "searching for changes in series"),
     )
     commits = [
-        compare_commits(pair.project, pair.before, pair.after, history)
+        compare_imported_commits(pair.project, pair.before, pair.after, history)
         for pair in inputs.compared
         if pair.project is not None
     ]
@@ -126,7 +125,7 @@ def render_pages(
     yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, is_fresh)
-    yield from _runs(inputs, renderer, is_fresh, raw=raw)
+    yield from _runs(inputs, results, renderer, is_fresh, raw=raw)
     yield from _hosts(inputs, renderer)
     yield from _comparisons(
         inputs, context, renderer, is_fresh, compared=compared, commits=commits, groups=groups
@@ -274,7 +273,12 @@ def _benchmark_key(
 
 
 def _runs(
-    inputs: SiteInputs, renderer: Renderer, is_fresh: IsFresh, *, raw: bool
+    inputs: SiteInputs,
+    results: Sequence[ScenarioResult],
+    renderer: Renderer,
+    is_fresh: IsFresh,
+    *,
+    raw: bool,
 ) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
@@ -282,7 +286,8 @@ def _runs(
         if stamp is None or not is_fresh(urls.run_file(run), key):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
-            page = run_page(run, launches, raw=raw, faults=faults)
+            own = [result for result in results if result.run.id == run.id]
+            page = run_page(run, launches, results=own, raw=raw, faults=faults)
             yield urls.run_file(run), renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
@@ -331,7 +336,7 @@ def _comparisons(
         yield urls.commits_data(*names), downloads.commits_csv(commit_pair)
         yield (
             urls.commits_file(*names),
-            renderer.page("compare", commits_page(commit_pair, context)),
+            renderer.page("compare", compare_page(commit_pair, context)),
         )
     if not groups:
         return

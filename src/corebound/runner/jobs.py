@@ -59,6 +59,7 @@ class Task(Struct, frozen=True, kw_only=True):
 class Job(Struct, frozen=True, kw_only=True):
     """One launch to make: its cell, its kind and its record id.
 
+    Of the launches that start at once, those with the same `turn` alternate.
     `attempt` is the number of earlier launches for the same place that were refused, which is
     to say discarded as disturbed. `name` is the record id of the first attempt. `iterations` is
     how many each worker times; None: as many as planned. `share_s` is the time that the budget
@@ -73,6 +74,7 @@ class Job(Struct, frozen=True, kw_only=True):
     attempt: int = 0
     iterations: int | None = None
     share_s: float | None = None
+    turn: int = 0
 
     @property
     def id(self) -> str:

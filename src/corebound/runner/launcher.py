@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -13,13 +14,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 import corebound
+from corebound.errors import LaunchError
 from corebound.launch import cpu_quota, host_sampler, perf
 from corebound.launch.environments import cache_dir
-from corebound.launch.interleaving import Alternation, Participant
+from corebound.launch.interleaving import JointStart, Participant
 from corebound.launch.launch import LaunchResult, LaunchSpec, NoRoomError, launch
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
@@ -94,8 +96,11 @@ _LIBRARY = "library"
 # The memory that must be available before one more launch joins an alternation, as a multiple of
 # what the largest one has after its first iteration. Iterations may need more.
 _MEMORY_RESERVE = 2.0
-# How often progress is shown while launches alternate.
-_TICK_S = 0.1
+# Launches that start at once leave this share of the available memory while they import.
+_MEMORY_SHARE = 0.5
+# How often progress is shown while launches take turns, and memory is read while all import.
+_TICK_S = 0.5
+_IMPORT_TICK_S = 0.1
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
@@ -109,6 +114,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
         on_cpus, on_gpus: The counters for launches on CPUs only, and for launches on GPUs.
         supervisions: One supervisor per concurrent launch; more are started as needed.
         stack: Ends the supervisors.
+        peak_bytes: The most memory that a launch of each scenario had so far.
     """
 
     scratch: Path
@@ -119,59 +125,109 @@ class Launcher(Struct, frozen=True, kw_only=True):
     on_gpus: CounterSupport
     supervisions: list[Supervision]
     stack: ExitStack
+    peak_bytes: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
-        """Launch one cell, or several cells whose workers alternate.
+        """Launch one cell, or several at once, of which those with the same turn alternate.
 
         Raises:
             LaunchError: a supervisor has ended.
         """
-        if len(jobs) == 1:
-            return (self._launch(jobs[0], 0, self.tick, None),)
+        made: dict[str, LaunchResult | None] = {}
+        for some in self._parts(jobs):
+            if len(some) > 1:
+                made |= zip((job.id for job in some), self._together(some), strict=True)
+        # What could not start with others does so by itself.
+        results = tuple(made.get(job.id) or self._launch(job, 0, self.tick, None) for job in jobs)
+        for job, result in zip(jobs, results, strict=True):
+            peaks = (worker.peak_rss_bytes or 0 for worker in result.workers)
+            scenario = job.planned.cell.scenario
+            self.peak_bytes[scenario] = max(self.peak_bytes.get(scenario, 0), sum(peaks))
+        return results
+
+    def _parts(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+        """The jobs in parts, of whole turns, for which there is memory at the same time.
+
+        A launch may need as much as the largest of its scenario so far.
+        """
+        largest_bytes = max(self.peak_bytes.get(job.planned.cell.scenario, 0) for job in jobs)
+        most = available_memory_bytes(LIVE) // max(largest_bytes, 1)
+        parts: list[tuple[Job, ...]] = []
+        for turn in sorted({job.turn for job in jobs}):
+            members = tuple(job for job in jobs if job.turn == turn)
+            if parts and len(parts[-1]) + len(members) <= most:
+                parts[-1] += members
+            else:
+                parts.append(members)
+        return tuple(parts)
+
+    def _together(self, jobs: Sequence[Job]) -> tuple[LaunchResult | None, ...]:
+        """Launch several cells that start at once; None for those that have to start alone."""
         while len(self.supervisions) < len(jobs):
             # Start it in this thread, because a supervisor ends with the thread that started it.
-            folder = self.scratch / f"supervisor-{len(self.supervisions)}"
-            folder.mkdir()
+            folder = Path(tempfile.mkdtemp(prefix="supervisor-", dir=self.scratch))
             self.supervisions.append(self.stack.enter_context(Supervision(folder)))
-        stopped = threading.Event()
+        stopped, lost = threading.Event(), list[Supervision]()
 
-        def tick() -> None:
+        def tick(role: Participant) -> None:
             if stopped.is_set():
                 raise KeyboardInterrupt
+            if role.has_no_room:
+                raise NoRoomError
 
-        workers = [len(job.planned.requests) for job in jobs]
-        with (
-            Alternation(workers, has_room=self._has_room) as alternation,
-            ThreadPoolExecutor(len(jobs)) as pool,
-        ):
+        turns = [
+            [len(job.planned.requests) for job in jobs if job.turn == turn]
+            for turn in sorted({job.turn for job in jobs})
+        ]
+        start = JointStart(turns, cpus=len(os.sched_getaffinity(0)), has_room=self._has_room)
+        least_bytes = _MEMORY_SHARE * available_memory_bytes(LIVE)
+        with start, ThreadPoolExecutor(len(jobs)) as pool:
             futures = [
-                pool.submit(self._alternating, job, number, tick, role)
-                for number, (job, role) in enumerate(
-                    zip(jobs, alternation.participants, strict=True)
-                )
+                pool.submit(self._in_turn, job, number, partial(tick, role), role, lost)
+                for number, (job, role) in enumerate(zip(jobs, start.participants, strict=True))
             ]
             try:
-                while wait(futures, timeout=_TICK_S).not_done:
+                tick_s = _IMPORT_TICK_S
+                while wait(futures, timeout=tick_s).not_done:
                     self.tick()
+                    tick_s = _IMPORT_TICK_S if start.is_importing else _TICK_S
+                    if start.is_importing and available_memory_bytes(LIVE) < least_bytes:
+                        start.give_up_imports()
             except BaseException:
                 stopped.set()  # each launch cleans up first, then the exception propagates
                 raise
-            results = [future.result() for future in futures]
-        return tuple(
-            self._launch(job, 0, self.tick, None) if result is None else result
-            for job, result in zip(jobs, results, strict=True)
-        )
+            results = tuple(future.result() for future in futures)
+        # Another one starts the launches of those that have ended.
+        for supervision in lost[: len(self.supervisions) - 1]:
+            self.supervisions.remove(supervision)
+        return results
 
-    def _alternating(
-        self, job: Job, number: int, tick: Callable[[], None], role: Participant
+    def _in_turn(
+        self,
+        job: Job,
+        number: int,
+        tick: Callable[[], None],
+        role: Participant,
+        lost: list[Supervision],
     ) -> LaunchResult | None:
-        """The result of a launch that alternates; None if there is no memory for it now."""
+        """The result of a launch that starts with others; None if it has to start by itself.
+
+        It has to if there is no memory for it now, if its supervisor has ended, and if it failed
+        to import, because others did so at the same time.
+        """
+        supervision = self.supervisions[number]
         try:
-            return self._launch(job, number, tick, role)
+            result = self._launch(job, number, tick, role)
         except NoRoomError:
+            return None
+        except LaunchError:
+            supervision.close()
+            lost.append(supervision)
             return None
         finally:
             role.leave()  # whatever its outcome, the others must not wait for it
+        has_failed = result.status == "failed" and not role.has_imported
+        return None if has_failed else result
 
     def _launch(
         self, job: Job, number: int, tick: Callable[[], None], role: Participant | None

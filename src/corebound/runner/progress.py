@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.analysis.forecast import TimeLeft, besides_iterations_ns, usual_start_s
 from corebound.launch.launch import LaunchResult, too_slow
 from corebound.planning.budget import LEAST_ITERATIONS
-from corebound.planning.plan import PlannedCell, interleave_groups
+from corebound.planning.plan import PlannedCell, interleave_groups, start_groups
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner.jobs import Job, Task, block_order
 from corebound.runner.race import TaskRace
@@ -50,6 +50,7 @@ class CellProgress(Struct, kw_only=True):
         refused: The block of each refused launch.
         alternated: The blocks in which a refused launch had alternated with others.
         is_alone: Whether it alternates no longer.
+        starts_alone: Whether it starts with no other launch any more.
         is_profiled: Whether its operators have been profiled.
         refused_profiles: The number of refused profiles.
     """
@@ -60,6 +61,7 @@ class CellProgress(Struct, kw_only=True):
     refused: list[int] = field(default_factory=list)
     alternated: set[int] = field(default_factory=set)
     is_alone: bool = False
+    starts_alone: bool = False
     is_profiled: bool = False
     refused_profiles: int = 0
     _summaries: dict[str, LaunchSummary] = field(default_factory=dict)
@@ -74,6 +76,9 @@ class CellProgress(Struct, kw_only=True):
             return
         if launch.pauses is not None and not launch.pauses.allow_alternation:
             self.is_alone = True
+        was_noisy = any(one and not one.were_quiet for one in (launch.pauses, launch.wait))
+        has_failed = bool(launch.started_with) and launch.status in {"failed", "timed-out"}
+        self.starts_alone |= was_noisy or has_failed
         if not is_repeated:
             self.launches[launch.block] = launch
             return
@@ -328,11 +333,26 @@ class ScenarioProgress:
         return max(_HANGING * longest_s * growth, _LEAST_LIMIT_S)
 
     def interleave(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
-        """Group a block's jobs, in order: those that alternate together, the others alone."""
+        """Group a block's jobs, in order: those that start at once, each with its turn.
+
+        Those that alternate have the same turn. In a race none do.
+        """
         by_key = {job.key: job for job in jobs}
-        alone = {key for key, cell in self.cells.items() if cell.is_alone}
-        groups = interleave_groups([job.planned for job in jobs], self._baselines, alone=alone)
-        return tuple(tuple(by_key[planned.cell.key] for planned in group) for group in groups)
+        apart = {key for key, cell in self.cells.items() if cell.starts_alone}
+        alone = apart | {key for key, cell in self.cells.items() if cell.is_alone}
+        turns = interleave_groups(
+            [job.planned for job in jobs],
+            {} if self.race is not None else self._baselines,
+            alone=alone,
+        )
+        return tuple(
+            tuple(
+                replace(by_key[planned.cell.key], turn=number)
+                for number, turn in enumerate(group)
+                for planned in turn
+            )
+            for group in start_groups(turns, apart=apart)
+        )
 
     def outlook(self, time_left: TimeLeft) -> Outlook:
         """What the scenario still needs, for the time that launches take."""

@@ -19,7 +19,7 @@ from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
-from corebound.runner.screening import compare_busy_threads, screen
+from corebound.runner.screening import Screened, compare_busy_threads, screen
 
 # The fields that a record takes over from the launch's result.
 _AS_IN_RESULT = tuple(
@@ -83,7 +83,7 @@ class Runner:
             tasks: The scenarios to measure.
             done: Launches of this run that are already on disk.
             append: Writes a launch to disk.
-            launch: Launches one cell, or several that alternate, as `Launcher` does.
+            launch: Launches one cell, or several that start at once, as `Launcher` does.
             observer: Receives the events of the run.
             clock: The clocks.
             time_left: What launches are expected to take; those of this run correct it.
@@ -155,20 +155,22 @@ class Runner:
             has_launched = False
             jobs = [job for job in jobs if progress.is_repeated(job.key)]
             for group in progress.interleave(jobs):
-                if progress.has_no_time(group):
-                    retries += group
-                    continue
                 outlooks = self._outlooks()
                 share_s = self._share_s(progress, group, outlooks)
                 worth = [job for job in group if progress.is_worth(job, share_s)]
                 if not worth:
                     continue
-                if self._is_late(progress, worth, share_s):
+                if not (fitting := self._fitting(progress, worth, share_s)):
                     return False
+                if progress.has_no_time(group):
+                    retries += group
+                    continue
                 has_launched = True
-                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in worth)
+                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in fitting)
                 self._launch(progress, capped, left=self._launches_left(outlooks))
-                retries += [job.again for job in worth if progress.is_repeated(job.key)]
+                if len(fitting) < len(worth):
+                    return False
+                retries += [job.again for job in fitting if progress.is_repeated(job.key)]
             if not has_launched:
                 for job in retries:
                     self._skip(progress, job, _NO_TIME)
@@ -227,10 +229,19 @@ class Runner:
         share_s = min(share_s, fair_share_s(left_s, len(jobs), others))
         return min(max(share_s, least_s), rest_s)
 
+    def _fitting(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], share_s: float | None
+    ) -> tuple[Job, ...]:
+        """Those of several launches that start at once for which there is time, by turn."""
+        fitting = list(jobs)
+        while fitting and self._is_late(progress, fitting, share_s):
+            fitting = [job for job in fitting if job.turn != fitting[-1].turn]
+        return tuple(fitting)
+
     def _is_late(
         self, progress: ScenarioProgress, jobs: Sequence[Job], share_s: float | None
     ) -> bool:
-        """Whether less than half of the time that these launches will probably take is left."""
+        """Whether the budget probably ends before the last turn of these launches is half over."""
         if share_s is None:
             return False
         least_s = expected_s = 0.0
@@ -238,8 +249,8 @@ class Runner:
             expected_s += min(self._time_left.launch_s(job.planned.cell), share_s)
             if self._has_launched:
                 least_s += progress.least_launch_s(job.key, self._time_left)
-        left_s = self._left_s
-        return max(expected_s, least_s) / 2 > left_s or left_s <= 0
+        turns, left_s = len({job.turn for job in jobs}), self._left_s
+        return max(expected_s, least_s) * (1 - 0.5 / turns) > left_s or left_s <= 0
 
     def _blocks_to_share(self, outlooks: Sequence[Outlook], left_s: float) -> list[int]:
         """Among how many blocks of each scenario the rest of the budget is shared."""
@@ -284,12 +295,12 @@ class Runner:
             status="skipped", reason=why.what if why else None, fix=why.fix if why else None
         )
         skipped = replace(job, planned=replace(job.planned, placement=None, commands=()))
-        self._record(progress, skipped, result, started_at=self._clock.now(), spent_ns=0)
+        self._record(progress, skipped, result, started_at=self._clock.now())
 
     def _launch(
         self, progress: ScenarioProgress, jobs: Sequence[Job], *, left: Mapping[str, int]
     ) -> None:
-        """Launch one cell, or several that alternate, and record all of them."""
+        """Launch one cell, or several that start at once, and record all of them."""
         for job in jobs:
             self._observer.started(job, left=left)
         started_at = self._clock.now()
@@ -299,7 +310,33 @@ class Runner:
             for result, job in zip(self._launch_all(jobs), jobs, strict=True)
         )
         self._has_launched = True
-        spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
+        # What no launch took by itself is shared, such as the end of the slowest import.
+        took_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
+        rest_ns = took_ns - sum(result.duration_ns for result in results)
+        started = [job.id for job, result in zip(jobs, results, strict=True) if result.wait]
+        for turn in sorted({job.turn for job in jobs}):
+            members = [job for job in jobs if job.turn == turn]
+            own = [result for job, result in zip(jobs, results, strict=True) if job.turn == turn]
+            screened = self._screened(progress, members, own)
+            alternated = [
+                job.id for job, (result, _) in zip(members, screened, strict=True) if result.pauses
+            ]
+            for job, (result, disturbance) in zip(members, screened, strict=True):
+                self._record(
+                    progress,
+                    job,
+                    result,
+                    started_at=started_at,
+                    rest_ns=rest_ns // len(jobs),
+                    disturbance=disturbance,
+                    alternated=_others(job.id, alternated),
+                    started_with=_others(job.id, started),
+                )
+
+    def _screened(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], results: Sequence[LaunchResult]
+    ) -> tuple[Screened, ...]:
+        """The results of one launch, or of several that alternated, with what disturbed them."""
         may_refuse = self._has_time_to_repeat(progress, jobs) and all(
             progress.cells[job.key].may_refuse(job.kind) for job in jobs
         )
@@ -313,23 +350,9 @@ class Runner:
             # A race drops cells by blocks that all of them have.
             baseline=None if progress.race else baseline,
         )
-        if baseline is not None and measure.alternate != "always":
-            screened = compare_busy_threads(screened, baseline, may_refuse=may_refuse)
-        for job, (result, disturbance) in zip(jobs, screened, strict=True):
-            alternated = tuple(
-                other.id
-                for other, (other_result, _) in zip(jobs, screened, strict=True)
-                if other is not job and result.pauses and other_result.pauses
-            )
-            self._record(
-                progress,
-                job,
-                result,
-                started_at=started_at,
-                spent_ns=spent_ns,
-                disturbance=disturbance,
-                alternated=alternated,
-            )
+        if baseline is None or measure.alternate == "always":
+            return screened
+        return compare_busy_threads(screened, baseline, may_refuse=may_refuse)
 
     def _record(
         self,
@@ -338,9 +361,10 @@ class Runner:
         result: LaunchResult,
         *,
         started_at: str,
-        spent_ns: int,
+        rest_ns: int = 0,
         disturbance: Disturbance | None = None,
         alternated: tuple[str, ...] = (),
+        started_with: tuple[str, ...] = (),
     ) -> None:
         """Record a launch: its result, and what only the runner knows."""
         record = Launch(
@@ -354,15 +378,21 @@ class Runner:
             placement=job.planned.placement,
             commands=job.planned.commands,
             started_at=started_at,
-            duration_ns=spent_ns,
-            overhead_ns=result.overhead_ns + spent_ns - result.duration_ns,
+            duration_ns=max(result.duration_ns + rest_ns, 0),
+            overhead_ns=result.overhead_ns + rest_ns,
             trace=result.trace.name if result.trace else None,
             attempt=job.attempt,
             disturbance=disturbance,
             alternated=alternated,
+            started_with=started_with,
         )
         self._append(record)
         progress.add(record)
         if record.status != "skipped":
             self._time_left.add(record)
         self._observer.ended(record)
+
+
+def _others(own: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of the launches that one took turns with; none if it took part in no turns."""
+    return tuple(other for other in ids if other != own) if own in ids else ()

@@ -173,7 +173,8 @@ class Measure(StrictModel):
     ] = Field(
         "auto",
         description="whether the launches of a block iterate by turns; auto: those that"
-        " keep the same CPUs busy as their baseline, but no servers, GPUs or CPU quotas",
+        " keep the same CPUs busy as their baseline, but no servers, GPUs or CPU quotas;"
+        " never: each also starts by itself",
     )
     duplicates: Annotated[
         Duplicates, one_of("how often duplicates are measured", get_args(Duplicates))

@@ -28,6 +28,8 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.modes import Modes, recognise_modes
+from corebound.stats.ranks import CONFIDENCE as RANK_CONFIDENCE
+from corebound.stats.ranks import RankComparison, compare_ranks
 from corebound.stats.sample_size import ObservedEffect, launches_needed
 from corebound.stats.shared_variance import share_variances
 
@@ -82,10 +84,20 @@ def time_slice_log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int,
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
-# Stopping as soon as the interval is narrow favours samples whose spread is small by
-# chance. Without this factor up to 8 % of A/A pairs gave a false alarm; with it, at most 5 %.
-# Found by simulation; docs/explanation/statistics/comparisons.md has the numbers.
-PRICE_OF_STOPPING = 1.1
+# What errors are multiplied by. Which launches are trimmed, whether they have modes, and what they
+# share with other comparisons is chosen after seeing them. Stopping as soon as the interval is
+# narrow favours samples whose spread is small by chance, the more so the fewer they are. Without
+# these factors up to 8 % of A/A pairs gave a false alarm: see the page
+# docs/explanation/statistics/comparisons.md.
+_PRICE_OF_CHOOSING = 1.1
+_PRICE_OF_STOPPING, _PRICE_OF_STOPPING_EARLY, _EARLY = 1.2, 1.3, 6
+# From this many launches on, a comparison's own variance is known well enough that its interval may
+# be used if it is narrower than the one from shared variances. Only where stopping has its price:
+# of launches of a fixed number, 6 to 8 % of equal pairs would look different.
+_OWN_VARIANCE_LAUNCHES = 6
+# What the p-values of Student's t and of the ranks are multiplied by, because either may decide.
+# The error is divided unequally, as the second look has to be clear.
+_PRICE_OF_T, _PRICE_OF_RANKS = 1.2, 6.0
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.
 _SHARED_CORE = math.log(2)
@@ -115,7 +127,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     Attributes:
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
         interval: The 95 % interval of that ratio; None if the launches are too few for one, for
-            example one of each, or if it is too wide to be useful (`is_usable_ratio`).
+            example one of each, or if it is too wide to be useful (`is_usable_ratio`). If
+            `by_ranks`, the 99 % interval of the ranks instead.
         verdict: The verdict from the interval; `inconclusive` without one.
         pairs: How many blocks had an `ok` launch of both and were paired. 0
             if the launches were compared unpaired, by request or because fewer
@@ -130,6 +143,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             other values are those of the one that decides.
         host_speeds: If the host had two speeds and its slow blocks vary more, those blocks. The
             other values weight them by that.
+        by_ranks: Whether the ranks of the launches decide, because their spread hides the
+            difference from Student's t. The ratio is then at least the interval's nearer end.
     """
 
     speedup_ratio: float
@@ -141,6 +156,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     launches_needed: int | None
     by_mode: ModeComparison | None = None
     host_speeds: HostSpeeds | None = None
+    by_ranks: bool = False
 
 
 class LogRatioEstimate(Struct, frozen=True, kw_only=True):
@@ -190,8 +206,7 @@ def compare(
             1 / (1 + margin) to 1 + margin.
         adaptive: Whether the number of launches depended on their spread, as in
             `sample_size.unfinished` if `Launches.max` exceeds `min`.
-            The interval is then a tenth wider, to correct for stopping when it
-            happens to be narrow.
+            The interval is then wider, to correct for stopping when it happens to be narrow.
         between: How much the cell's level varies from run to run, if the two come from
             different runs; blocks with the same number are then unrelated. The interval is
             widened by it, and by how unequally other programs delayed the two.
@@ -303,10 +318,15 @@ def are_different(
     intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
     return tuple(
         baseline is not None
-        and interval is not None
-        and interval.is_beyond(margin)
-        and not _is_explained_by_disturbance(cell, baseline, interval, verdict_of(interval, margin))
-        for (cell, baseline), interval in zip(pairs, intervals, strict=True)
+        and any(
+            interval is not None
+            and interval.is_beyond(margin)
+            and not _is_explained_by_disturbance(
+                cell, baseline, interval, verdict_of(interval, margin)
+            )
+            for interval in (by_t, _rank_interval(cell, baseline, confidence))
+        )
+        for (cell, baseline), by_t in zip(pairs, intervals, strict=True)
     )
 
 
@@ -319,24 +339,47 @@ def _comparison(
         modes = by_mode.modes
         estimate = replace(estimate, middle=modes.middle, error=modes.error, freedom=modes.freedom)
     interval = interval_of(estimate)
-    verdict = verdict_of(interval, margin)
+    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
+    verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
+    # Two runs differ by more than the ranks of their launches show.
+    ranks = _ranks(cell, baseline) if estimate.by_launches is None else None
+    by_ranks = ranks is not None and verdict == "inconclusive" and not ranks.interval.contains(1.0)
+    if ranks is not None and by_ranks:
+        interval, is_usable = ranks.interval, True
+        verdict = verdict_of(interval, margin)
+    p_value = _p_value(estimate)
+    if p_value is not None and ranks is not None:
+        p_value = min(1.0, _PRICE_OF_T * p_value, _PRICE_OF_RANKS * ranks.p_value)
     if interval is not None and _is_explained_by_disturbance(cell, baseline, interval, verdict):
         # More launches cannot tell.
-        verdict, estimate = "inconclusive", replace(estimate, error=None)
-    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
-    if not is_usable:
-        verdict = "inconclusive"
+        verdict, estimate, p_value = "inconclusive", replace(estimate, error=None), None
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,
         verdict=verdict,
         pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
-        p_value=_p_value(estimate),
+        p_value=p_value,
         launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
         by_mode=by_mode,
         host_speeds=estimate.host_speeds,
+        by_ranks=by_ranks,
     )
+
+
+def _rank_interval(cell: CellSummary, baseline: CellSummary, confidence: float) -> Interval | None:
+    ranks = _ranks(cell, baseline, confidence=confidence)
+    return None if ranks is None else ranks.interval
+
+
+def _ranks(
+    cell: CellSummary, baseline: CellSummary, *, confidence: float = RANK_CONFIDENCE
+) -> RankComparison | None:
+    """The comparison by ranks of all launches of both."""
+    logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
+    if logs is None or baseline_logs is None:
+        return None
+    return compare_ranks(_flat(logs), _flat(baseline_logs), confidence=confidence)
 
 
 # The two sides' shares of fast launches differ if they would so rarely by chance.
@@ -397,14 +440,14 @@ def _estimates(
             for index, (cell, _) in enumerate(pairs)
             if any(launch.alternated for launch in cell.launches) is alternates
         ]
-        shared = _shared([estimates[i] for i in members], confidence=confidence)
+        shared = _shared([estimates[i] for i in members], adaptive=adaptive, confidence=confidence)
         for index, estimate in zip(members, shared, strict=True):
             estimates[index] = estimate
     return estimates
 
 
 def _shared(
-    estimates: Sequence[LogRatioEstimate | None], *, confidence: float
+    estimates: Sequence[LogRatioEstimate | None], *, adaptive: bool, confidence: float
 ) -> list[LogRatioEstimate | None]:
     """The same estimates; the paired ones with the errors that sharing gives."""
     result = list(estimates)
@@ -425,10 +468,14 @@ def _shared(
         np.array([freedom for _, _, _, freedom in sharing]),
         confidence=confidence,
     )
-    for (index, estimate, _, _), error, freedom in zip(
+    quantile = (1 + confidence) / 2
+    for (index, estimate, own_error, own_freedom), error, freedom in zip(
         sharing, shared.errors / roots, shared.freedoms, strict=True
     ):
-        result[index] = replace(estimate, error=float(error), freedom=float(freedom))
+        own_reach = own_error * student_quantile(own_freedom, quantile)
+        is_narrower = own_reach < error * student_quantile(float(freedom), quantile)
+        if not (adaptive and is_narrower and estimate.launches >= _OWN_VARIANCE_LAUNCHES):
+            result[index] = replace(estimate, error=float(error), freedom=float(freedom))
     return result
 
 
@@ -441,9 +488,10 @@ def _estimate(
         return None
     blocks = () if between else tuple(log_ratios(cell, baseline).items())
     if len(blocks) < 2:
-        unpaired = _widen_for_stopping(
-            _unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive
-        )
+        unpaired = _unpaired(_flat(logs), _flat(baseline_logs))
+        if adaptive and unpaired.error is not None:
+            price = _price(unpaired.launches, adaptive=True)
+            unpaired = replace(unpaired, error=unpaired.error * price)
         return (
             unpaired
             if between is None
@@ -454,7 +502,7 @@ def _estimate(
         {block: statistics.fmean(by_block[block]) for block, _ in blocks}
         for by_block in (logs, baseline_logs)
     )
-    price = PRICE_OF_STOPPING if adaptive else 1.0
+    price = _price(len(blocks), adaptive=adaptive)
     modes = recognise_modes(dict(blocks), cell_logs, other_logs)
     if modes is not None:
         modes = replace(modes, error=modes.error * price)
@@ -481,26 +529,23 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
         adaptive: As in `compare`.
     """
     return [
-        _widen_for_stopping(
-            LogRatioEstimate(
-                blocks=(),
-                middle=middle.mean,
-                error=middle.error,
-                freedom=middle.freedom,
-                launches=rows.shape[1],
-                least_reach=_least_reach(rows.shape[1]),
-            ),
-            adaptive=adaptive,
+        LogRatioEstimate(
+            blocks=(),
+            middle=middle.mean,
+            error=middle.error * _price(rows.shape[1], adaptive=adaptive),
+            freedom=middle.freedom,
+            launches=rows.shape[1],
+            least_reach=_least_reach(rows.shape[1]),
         )
         for middle in middles(rows)
     ]
 
 
-def _widen_for_stopping(estimate: LogRatioEstimate, *, adaptive: bool) -> LogRatioEstimate:
-    """Widen the error to correct for stopping based on the spread."""
-    if adaptive and estimate.error is not None:
-        return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
-    return estimate
+def _price(launches: int, *, adaptive: bool) -> float:
+    """What the error of paired launches is multiplied by, because choices depend on them."""
+    if not adaptive:
+        return _PRICE_OF_CHOOSING
+    return _PRICE_OF_STOPPING_EARLY if launches < _EARLY else _PRICE_OF_STOPPING
 
 
 def _flat(logs: dict[int, list[float]]) -> list[float]:

@@ -23,8 +23,8 @@ CONFIDENCE = 0.95
 _MOST_FACTOR = 4.0
 # An interval of a ratio that excludes 1 gives the direction of a difference however wide it is, and
 # an interval of a spread is wide by nature: of six launches, its ends differ by a factor of 4.
-# Beyond this factor, the far end of these says nothing either.
-_MOST_FACTOR_OF_ANY = 100.0
+# Beyond these factors, the far end of these says nothing either.
+_MOST_FACTOR_OF_DIFFERENCE, _MOST_FACTOR_OF_SPREAD = 1_000.0, 100.0
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -86,12 +86,12 @@ def is_usable_ratio(low: float, high: float) -> bool:
     (False, False)
     """
     excludes_1 = low > 1 or high < 1
-    return _spans_at_most(_MOST_FACTOR_OF_ANY if excludes_1 else _MOST_FACTOR, low, high)
+    return _spans_at_most(_MOST_FACTOR_OF_DIFFERENCE if excludes_1 else _MOST_FACTOR, low, high)
 
 
 def is_usable_spread(low: float, high: float) -> bool:
     """Whether an interval of a spread, such as a coefficient of variation, is worth showing."""
-    return _spans_at_most(_MOST_FACTOR_OF_ANY, low, high)
+    return _spans_at_most(_MOST_FACTOR_OF_SPREAD, low, high)
 
 
 Ends = tuple[float, float]
@@ -164,6 +164,60 @@ def geometric_mean(values: Sequence[float]) -> float:
     if min(values) == 0:
         return 0.0
     return math.exp(statistics.fmean([math.log(value) for value in values]))
+
+
+# From this many launches on, the two most extreme ones have the median between them with a
+# probability of 95 % (1 - 2 / 2**6 = 96.9 %), whatever the distribution.
+LEAST_FOR_MEDIAN = 6
+
+
+def typical_launch_value(values: Sequence[float]) -> float:
+    """The value of a typical launch: of six or more the median, of fewer their geometric mean.
+
+    Of few launches the median is less precise. Of many, single ones that take ten times as long
+    would move the geometric mean away from every launch. Of an even number it is the geometric
+    mean of the two in the middle.
+
+    Args:
+        values: n numbers from 0 up, one for each launch, n at least one.
+
+    >>> typical_launch_value([1.0, 1.0, 1.0, 1.0, 1.0, 32.0])
+    1.0
+    """
+    if len(values) < LEAST_FOR_MEDIAN:
+        return geometric_mean(values)
+    in_order, half = sorted(values), (len(values) - 1) // 2
+    return geometric_mean(in_order[half : len(values) - half])
+
+
+def typical_launch_interval(values: Sequence[float]) -> Interval | None:
+    """The 95 % interval of `typical_launch_value`, in the unit of the values.
+
+    Of six or more launches, order alone gives it: whatever the distribution, the median lies
+    between the d-th launch from below and the d-th from above with a probability of
+    1 - 2 P(fewer than d of n tosses are heads). Between the two d around 95 % it is interpolated.
+
+    Args:
+        values: n numbers, one for each launch.
+
+    Returns:
+        None if n < 2 or a number is not above 0.
+
+    Source: Hettmansperger & Sheather, "Confidence intervals based on interpolated order
+    statistics" (1986).
+    """
+    n = len(values)
+    if n < LEAST_FOR_MEDIAN or min(values) <= 0:
+        return geometric_mean_interval(values)
+    logs = sorted(math.log(value) for value in values)
+    depth, coverage = 1, 1 - 2 / 2**n
+    while (narrower := coverage - 2 * math.comb(n, depth) / 2**n) >= CONFIDENCE:
+        depth, coverage = depth + 1, narrower
+    share = (coverage - CONFIDENCE) / (coverage - narrower)
+    inwards = (n - depth) * share / (depth + (n - 2 * depth) * share)
+    low = (1 - inwards) * logs[depth - 1] + inwards * logs[depth]
+    high = (1 - inwards) * logs[-depth] + inwards * logs[-depth - 1]
+    return Interval(low=exp(low), high=exp(high), confidence=CONFIDENCE)
 
 
 def log_interval(

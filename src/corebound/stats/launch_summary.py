@@ -22,6 +22,8 @@ from corebound.stats.intervals import (
     Interval,
     geometric_mean,
     geometric_mean_interval,
+    typical_launch_interval,
+    typical_launch_value,
     variation_interval,
 )
 from corebound.stats.latency import percentiles
@@ -111,6 +113,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
         cpu_median_ns: Median CPU time of an iteration; None if unknown, or if an
             iteration is too short for the CPU clock.
         used: Number of iterations used, over all workers.
+        used_ns: The time that they took, of the worker that took longest.
         independent: Effective number of independent iterations, given their autocorrelation.
         error: Standard error of the logarithm of `median_ns`: how much it would vary if the
             launch had iterated again.
@@ -130,6 +133,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     cpu_median_ns: float | None
     used: int
     steady: SteadyState
+    used_ns: int = 0
     settled: bool = True
     independent: float = 0.0
     error: float = 0.0
@@ -146,16 +150,15 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         cell: The cell.
         launches: Its `ok` launches that its values are computed from, by block.
         counts: How many launches have each status; absent ones are 0.
-        median_ns: Geometric mean of the launches' medians: the middle of
-            `interval`. None without an `ok` launch.
-        interval: The 95 % interval of a typical launch's median, in nanoseconds;
-            None with fewer than two `ok` launches.
+        median_ns: The median of a typical launch (`typical_launch_value`); None without an `ok`
+            launch.
+        interval: Its 95 % interval, in nanoseconds; None with fewer than two `ok` launches.
         p99_ns: Geometric mean over the launches that have one.
         p99_interval: The 95 % interval of a typical launch's p99, in nanoseconds. None
             if one of the launches has none, or too few iterations for a reliable
             p99 of its own.
-        cpu_median_ns: Geometric mean over the launches that have one. It is the same kind of
-            mean as `median_ns`, so that their quotient never exceeds one CPU per thread.
+        cpu_median_ns: That of a typical launch that has one. It is chosen as `median_ns` is, so
+            that their quotient never exceeds one CPU per thread.
         spread_ratio: Standard deviation of the launches' medians as a share of
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
@@ -192,11 +195,11 @@ class CellSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def cpus_busy(self) -> float | None:
-        """CPU time over wall time: the geometric mean over the launches that have both.
+        """CPU time over wall time of a typical launch that has both.
 
         None if no launch has both.
         """
-        return _mean(
+        return _typical(
             None if launch.cpu_median_ns is None or not launch.median_ns
             else launch.cpu_median_ns / launch.median_ns
             for launch in self.launches
@@ -247,6 +250,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         p99_ns=p99_ns(wall_ns),
         cpu_median_ns=float(np.median(cpu_ns)) if is_told else None,
         used=len(wall_ns),
+        used_ns=max(sum(part.wall_ns) for part in used),
         steady=worst(part.steady for part in used),
         settled=all(part.settled for part in used),
         independent=independent,
@@ -325,11 +329,11 @@ def combine_launches(
         launches=tuple(by_block),
         counts=tuple(sorted(Counter(launch.status for launch in launches).items())),
         has_error=any(launch.ended_by == "error" for launch in launches),
-        median_ns=geometric_mean(medians_ns) if medians_ns else None,
-        interval=geometric_mean_interval(medians_ns),
+        median_ns=typical_launch_value(medians_ns) if medians_ns else None,
+        interval=typical_launch_interval(medians_ns),
         p99_ns=geometric_mean(p99s_ns) if p99s_ns else None,
         p99_interval=geometric_mean_interval(p99s_ns) if enough else None,
-        cpu_median_ns=_mean(summary.cpu_median_ns for summary in by_block),
+        cpu_median_ns=_typical(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
         left_out=tuple(summary for summary in in_order if summary not in by_block),
@@ -457,9 +461,9 @@ def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
     return len(wall_ns)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _typical(values: Iterable[float | None]) -> float | None:
     available = [value for value in values if value is not None]
-    return geometric_mean(available) if available else None
+    return typical_launch_value(available) if available else None
 
 
 def _spread_ratio(medians_ns: Sequence[float]) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.records.launch_record import Launch
@@ -16,14 +17,17 @@ from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.comparison import (
+    Verdict,
     compare,
     interval_of,
+    logs_by_block,
     paired_estimates,
     speedup_intervals,
     verdict_of,
 )
 from corebound.stats.intervals import Interval, geometric_mean
 from corebound.stats.launch_summary import summarise
+from corebound.stats.ranks import compare_ranks
 
 # With fewer pairs, their variation is unknown.
 LEAST_PAIRS = 3
@@ -35,8 +39,33 @@ _POWER = 0.9
 _MOST_SLOWDOWN = math.log(10)
 
 
+class Experiment(Struct, frozen=True, kw_only=True):
+    """A simulated comparison: its interval, and that of its ranks; None with few launches."""
+
+    interval: Interval
+    ranks: Interval | None
+
+    def verdict(self, margin: float) -> Verdict:
+        """The verdict that `compare` would give."""
+        verdict = verdict_of(self.interval, margin)
+        if verdict == "inconclusive" and self.ranks is not None and not self.ranks.contains(1.0):
+            return verdict_of(self.ranks, margin)
+        return verdict
+
+    def detectable_slowdown(self, margin: float) -> float:
+        """The least slowdown, as a logarithm, for which it would have been `slower`."""
+        intervals = (self.interval, self.ranks)
+        return min(detectable_slowdown(each, margin) for each in intervals if each is not None)
+
+
 def noise(
-    ratios: Sequence[float], *, launches: int, margin: float, adaptive: bool, seed: int
+    ratios: Sequence[float],
+    levels: Sequence[float],
+    *,
+    launches: int,
+    margin: float,
+    adaptive: bool,
+    seed: int,
 ) -> Noise:
     """Simulate comparisons of this many launches where there is no difference.
 
@@ -47,6 +76,7 @@ def noise(
 
     Args:
         ratios: For each pair of launches, one copy's value over the other's, above 0.
+        levels: For each pair, the mean of the logarithms of both values.
         launches: Launches of each copy in the simulated comparisons; at least 2.
         margin: How far either way still counts as equal, above 0.
         adaptive: Whether the number of launches depends on their spread, as in `compare`.
@@ -57,35 +87,41 @@ def noise(
 
     Source: swapping sides, Fisher, "The Design of Experiments" (1935), section 21.
     """
-    intervals = experiments(ratios, launches=launches, adaptive=adaptive, seed=seed)
-    alarms = [verdict_of(interval, margin) in {"faster", "slower"} for interval in intervals]
+    drawn = experiments(ratios, levels, launches=launches, adaptive=adaptive, seed=seed)
     # Without interpolation, which cannot handle infinite bounds.
     detectable = float(
         np.quantile(
-            [detectable_slowdown(interval, margin) for interval in intervals],
+            [experiment.detectable_slowdown(margin) for experiment in drawn],
             _POWER,
             method="inverted_cdf",
         )
     )
     return Noise(
         launches=launches,
-        floor_ratio=statistics.median(interval.relative_half_width for interval in intervals),
-        false_alarm_rate=statistics.fmean(alarms),
+        floor_ratio=statistics.median(each.interval.relative_half_width for each in drawn),
+        false_alarm_rate=statistics.fmean(
+            each.verdict(margin) in {"faster", "slower"} for each in drawn
+        ),
         detectable_ratio=math.expm1(detectable) if detectable <= _MOST_SLOWDOWN else None,
     )
 
 
 def experiments(
-    ratios: Sequence[float], *, launches: int, adaptive: bool, seed: int
-) -> list[Interval]:
-    """Intervals of comparisons without a difference, drawn from pairs as in `noise`.
+    ratios: Sequence[float],
+    levels: Sequence[float],
+    *,
+    launches: int,
+    adaptive: bool,
+    seed: int,
+) -> list[Experiment]:
+    """Comparisons without a difference, drawn from pairs as in `noise`.
 
     Raises:
         ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
     """
     if len(ratios) < LEAST_PAIRS or launches < 2:
         raise ValueError("noise takes two launches or more, and three pairs or more")
-    logs = np.log(np.array(ratios, dtype=np.float64))
+    logs, middles = np.log(np.array(ratios, dtype=np.float64)), np.array(levels, dtype=np.float64)
     rng = np.random.default_rng(seed)
     size = (_DRAWS, launches)
     if launches <= logs.size:
@@ -94,8 +130,15 @@ def experiments(
     else:
         selected = rng.integers(logs.size, size=size)
     drawn = logs[selected] * rng.choice((-1.0, 1.0), size=size)
-    intervals = (interval_of(estimate) for estimate in paired_estimates(drawn, adaptive=adaptive))
-    return [estimate for estimate in intervals if estimate is not None]
+    sides = (middles[selected] - drawn / 2, middles[selected] + drawn / 2)
+    estimates = paired_estimates(drawn, adaptive=adaptive)
+    return [
+        Experiment(interval=interval, ranks=None if ranks is None else ranks.interval)
+        for estimate, cell_logs, baseline_logs in zip(estimates, *sides, strict=True)
+        for interval in [interval_of(estimate)]
+        for ranks in [compare_ranks(cell_logs, baseline_logs)]
+        if interval is not None
+    ]
 
 
 def detectable_slowdown(interval: Interval, margin: float) -> float:
@@ -151,6 +194,11 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
     if comparison is None or interval is None or comparison.pairs < LEAST_PAIRS:
         return None
     ratios = [ratio for _, ratio in comparison.per_block]
+    copies = [logs_by_block(copy) or {} for copy in (first_copy, second_copy)]
+    levels = [
+        statistics.fmean(statistics.fmean(copy[block]) for copy in copies)
+        for block, _ in comparison.per_block
+    ]
     cell = sides[0][0].cell
     return Calibration(
         schema=CALIBRATION_SCHEMA,
@@ -179,6 +227,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         noise=tuple(
             noise(
                 ratios,
+                levels,
                 launches=count,
                 margin=measure.margin,
                 adaptive=measure.launches.follow_spread,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from corebound.records.launch_record import Launch, Served
 from corebound.scenario.traffic import OPEN_SHAPES, Shape
 from corebound.stats.interference import is_mostly_disturbed, select_undisturbed
-from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
+from corebound.stats.intervals import Interval, typical_launch_interval, typical_launch_value
 from corebound.stats.latency import (
     PercentilePoint,
     Percentiles,
@@ -28,8 +28,8 @@ BY_P90: tuple[Shape, ...] = ("single-stream",)
 LEAST_FOR_P99_9 = 1_000
 
 
-class MeanWithInterval(Struct, frozen=True, kw_only=True):
-    """A cell's result: the geometric mean over its launches, with its 95 % interval.
+class TypicalValue(Struct, frozen=True, kw_only=True):
+    """A cell's result: that of a typical launch, with its 95 % interval.
 
     `interval` is None with fewer than two launches.
     """
@@ -51,11 +51,11 @@ class StreamedCell(Struct, frozen=True, kw_only=True):
         good_share: Their share of successful answers; None without bounds.
     """
 
-    tokens_per_s: MeanWithInterval
-    first_token_p50_ns: MeanWithInterval
-    first_token_p99_ns: MeanWithInterval
-    per_token_p50_ns: MeanWithInterval | None
-    per_token_p99_ns: MeanWithInterval | None
+    tokens_per_s: TypicalValue
+    first_token_p50_ns: TypicalValue
+    first_token_p99_ns: TypicalValue
+    per_token_p50_ns: TypicalValue | None
+    per_token_p99_ns: TypicalValue | None
     good_per_s: float | None
     good_share: float | None
 
@@ -76,12 +76,12 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     """
 
     launches: int
-    per_s: MeanWithInterval
-    p50_ns: MeanWithInterval
-    p90_ns: MeanWithInterval
-    p99_ns: MeanWithInterval
+    per_s: TypicalValue
+    p50_ns: TypicalValue
+    p90_ns: TypicalValue
+    p99_ns: TypicalValue
     p99_9_ns: int | None
-    cpu_ns: MeanWithInterval
+    cpu_ns: TypicalValue
     errors: int
     requests: int
     curve: tuple[PercentilePoint, ...]
@@ -112,7 +112,7 @@ def judged_value_ns(served: Served) -> float:
     return answered.duration_ns / answered.ok
 
 
-def answered_per_s(launches: Iterable[Launch]) -> MeanWithInterval | None:
+def answered_per_s(launches: Iterable[Launch]) -> TypicalValue | None:
     """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
     served_launches = _served_launches(launches)
     return _estimate(served_launches, _per_s) if served_launches else None
@@ -132,13 +132,13 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     return ServedCell(
         launches=len(served_launches),
         per_s=_estimate(served_launches, _per_s),
-        p50_ns=_geometric_mean(
+        p50_ns=_typical(
             [float(latencies.p50_ns) for latencies in latencies_by_launch if latencies]
         ),
-        p90_ns=_geometric_mean(
+        p90_ns=_typical(
             [float(latencies.p90_ns) for latencies in latencies_by_launch if latencies]
         ),
-        p99_ns=_geometric_mean(
+        p99_ns=_typical(
             [float(latencies.p99_ns) for latencies in latencies_by_launch if latencies]
         ),
         p99_9_ns=p99_9_ns(all_latencies),
@@ -176,15 +176,15 @@ def _streamed(launches: Sequence[Served]) -> StreamedCell | None:
         per_s * streamed.good / first.count for per_s, streamed, first in streams
     )
     return StreamedCell(
-        tokens_per_s=_geometric_mean(
+        tokens_per_s=_typical(
             [per_s * streamed.tokens / first.count for per_s, streamed, first in streams]
         ),
-        first_token_p50_ns=_geometric_mean([float(first.p50_ns) for _, _, first in streams]),
-        first_token_p99_ns=_geometric_mean([float(first.p99_ns) for _, _, first in streams]),
-        per_token_p50_ns=_geometric_mean([float(times.p50_ns) for times in per_token])
+        first_token_p50_ns=_typical([float(first.p50_ns) for _, _, first in streams]),
+        first_token_p99_ns=_typical([float(first.p99_ns) for _, _, first in streams]),
+        per_token_p50_ns=_typical([float(times.p50_ns) for times in per_token])
         if per_token
         else None,
-        per_token_p99_ns=_geometric_mean([float(times.p99_ns) for times in per_token])
+        per_token_p99_ns=_typical([float(times.p99_ns) for times in per_token])
         if per_token
         else None,
         good_per_s=good_per_s if bounded else None,
@@ -212,9 +212,11 @@ def _per_s(served: Served) -> float:
     return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
 
 
-def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> MeanWithInterval:
-    return _geometric_mean([value_of(served) for served in launches])
+def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> TypicalValue:
+    return _typical([value_of(served) for served in launches])
 
 
-def _geometric_mean(values: Sequence[float]) -> MeanWithInterval:
-    return MeanWithInterval(value=geometric_mean(values), interval=geometric_mean_interval(values))
+def _typical(values: Sequence[float]) -> TypicalValue:
+    return TypicalValue(
+        value=typical_launch_value(values), interval=typical_launch_interval(values)
+    )

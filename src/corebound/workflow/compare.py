@@ -9,14 +9,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commit_comparison import CommitComparison, compare_commits
+from corebound.analysis.commit_comparison import (
+    CommitComparison,
+    InterleavedComparison,
+    compare_imported_commits,
+)
 from corebound.analysis.host_records import Record
 from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.errors import Fault, InputError
 from corebound.records import documents, history_files, jsonl
 from corebound.workflow.change_point_cache import cached_change_points
-from corebound.workflow.compare_commits import CompareCommitsResult, recorded_comparison
+from corebound.workflow.compare_commits import recorded_comparison
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import (
@@ -36,7 +40,7 @@ def compare_recorded(
     status: Callable[[str], AbstractContextManager[object]] = nullcontext,
     *,
     project: str | None = None,
-) -> RunComparison | CommitComparison | CompareCommitsResult:
+) -> RunComparison | CommitComparison | InterleavedComparison:
     """Compare two runs, two commits that were measured interleaved, or two of an imported project.
 
     Args:
@@ -76,7 +80,7 @@ def compare_recorded(
             cached_change_points(records, all_series=False) as cache,
         ):
             history = build_change_history(series, cache=cache, mapper=forked_map)
-            return compare_commits(*commits, history)
+            return compare_imported_commits(*commits, history)
     first, second = (_read(stored.file, faults) for stored in pair)
     calibrations, damaged = documents.read_calibrations(records)
     _warn(notify, *faults, *damaged)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from msgspec import Struct, to_builtins
-
-from corebound.analysis.commit_comparison import CellAtCommits
+from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison, Sides
 from corebound.analysis.compared import judge_together
 from corebound.analysis.scenario_result import (
     CellResult,
@@ -17,18 +14,15 @@ from corebound.analysis.scenario_result import (
     analyse_scenario,
     compare_cells,
 )
-from corebound.analysis.serialize import cell_at_commits_document
 from corebound.asv_bridge.project import WORKING_TREE, open_project
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.records.jsonl import Stored
 from corebound.records.run_record import Commit
-from corebound.runner import Ending
 from corebound.scenario.cell import PROJECT
 from corebound.scenario.compared_axis import COMMITS_SUFFIX, SIDES_SUFFIX, key_without_axis
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.comparison_sides import Side, Sides
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
@@ -36,45 +30,6 @@ from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import RunRequest, prepare_comparison
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
-
-
-class CompareCommitsResult(Struct, frozen=True, kw_only=True):
-    """The result of a comparison of commits.
-
-    Attributes:
-        sides: The two sides.
-        verdicts: Cells in the order of the suite.
-        noise: The noise floor of each calibrated scenario, one sentence each.
-        records: The file of the launches.
-        ending: Why the launches ended.
-        exit_code: 1 with a regression; 4 if a side has no results, 5 if the time ran out; else 0.
-    """
-
-    sides: Sides
-    verdicts: tuple[CellAtCommits, ...]
-    noise: tuple[str, ...]
-    records: Path
-    ending: Ending
-    exit_code: int = 0
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The result as plain data, as `--json` prints it."""
-        return {
-            "project": self.sides.subject,
-            "base": _side_document(self.sides.base),
-            "head": _side_document(self.sides.head),
-            "ending": self.ending,
-            "records": str(self.records),
-            "regressions": sum(cell.is_regression for cell in self.verdicts),
-            "noise": self.noise,
-            "cells": [cell_at_commits_document(cell) for cell in self.verdicts],
-        }
-
-
-def _side_document(side: Side) -> object:
-    """A commit in the form that records use, or the description of another kind of side."""
-    return to_builtins(side.commit) or {"name": side.name, "title": side.title}
 
 
 class CompareCommitsRequest(RunRequest, frozen=True, kw_only=True):
@@ -97,7 +52,7 @@ class CompareCommitsRequest(RunRequest, frozen=True, kw_only=True):
     resume: Annotated[bool, Option("Continue the same comparison if it was interrupted.")] = False
 
 
-def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> CompareCommitsResult:
+def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> InterleavedComparison:
     """Measure both sides interleaved, and judge each cell.
 
     Raises:
@@ -121,21 +76,21 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Compa
         )
         prepared = announced(prepared, request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
-    verdicts = _judge(result.scenario_results(), both)
+    cells = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,
         result.run,
         [scenario.source for scenario in originals],
-        launches=_fewest_pairs(verdicts),
+        launches=_fewest_pairs(cells),
         own_margin=margin is None,
     )
-    return CompareCommitsResult(
+    return InterleavedComparison(
         sides=both,
-        verdicts=verdicts,
+        cells=cells,
         noise=noise,
         records=result.file,
         ending=result.ending,
-        exit_code=_exit_code(verdicts, result),
+        exit_code=_exit_code(cells, result),
     )
 
 
@@ -167,7 +122,7 @@ def _resolve_sides(
     return sides.sides_of_commits(project.name, first, second), comparable, repeated
 
 
-def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> CompareCommitsResult:
+def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> InterleavedComparison:
     """The comparison of two commits that a run measured interleaved, from its records.
 
     Args:
@@ -179,9 +134,9 @@ def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> CompareCo
     results = (
         analyse_scenario(stored.run, source, stored.launches) for source in stored.run.scenarios
     )
-    return CompareCommitsResult(
+    return InterleavedComparison(
         sides=both,
-        verdicts=_judge(results, both),
+        cells=_judge(results, both),
         noise=(),
         records=stored.file,
         ending="complete",
@@ -192,15 +147,15 @@ def _judge(results: Iterable[ScenarioResult], both: Sides) -> tuple[CellAtCommit
     return tuple(judge_together([cell for result in results for cell in _cells(result, both)]))
 
 
-def _fewest_pairs(verdicts: Iterable[CellAtCommits]) -> int:
-    return min((cell.pairs for cell in verdicts if cell.comparison), default=0)
+def _fewest_pairs(cells: Iterable[CellAtCommits]) -> int:
+    return min((cell.pairs for cell in cells if cell.comparison), default=0)
 
 
-def _exit_code(verdicts: Sequence[CellAtCommits], result: RunResult) -> int:
-    """See `CompareCommitsResult.exit_code`."""
-    if any(cell.is_regression for cell in verdicts):
+def _exit_code(cells: Sequence[CellAtCommits], result: RunResult) -> int:
+    """See `InterleavedComparison.exit_code`."""
+    if any(cell.is_regression for cell in cells):
         return REGRESSION
-    if not any(cell.missing for cell in verdicts):
+    if not any(cell.missing for cell in cells):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code

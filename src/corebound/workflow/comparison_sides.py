@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 from msgspec import Struct
 
+from corebound.analysis.commit_comparison import Side, Sides
 from corebound.errors import CoreboundError, InputError
 from corebound.launch import environments
 from corebound.planning.models import CannotRun
@@ -37,41 +38,6 @@ _VERSION = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9._+!
 _AXIS_VALUE = re.compile(r"(parameters\.)?([A-Za-z_]\w*)=([^=].*)")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*[=<>!~@;]?.*")
 _ENVIRONMENT: Key = ("environment",)
-
-
-class Side(Struct, frozen=True, kw_only=True):
-    """One side of a comparison.
-
-    Attributes:
-        name: The name that cells show.
-        title: Further description, such as a commit's subject.
-        commit: The commit, if the side is one.
-    """
-
-    name: str
-    title: str
-    commit: Commit | None
-
-
-class Sides(Struct, frozen=True, kw_only=True):
-    """Both sides of a comparison.
-
-    Attributes:
-        subject: What is compared: the name of the project or of the axis.
-        axis: The axis on which cells differ.
-        base: The side to compare with.
-        head: The side under evaluation.
-    """
-
-    subject: str
-    axis: Key
-    base: Side
-    head: Side
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of base and head, as cells show them."""
-        return self.base.name, self.head.name
 
 
 def short_name(commit: Commit) -> str:

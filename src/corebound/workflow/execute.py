@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from corebound import clock
 from corebound.analysis.forecast import Forecast, TimeLeft
 from corebound.analysis.noise_floor import calibration_for, noise_at
+from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -23,7 +24,8 @@ from corebound.analysis.scenario_result import (
     decide_together,
     findings,
 )
-from corebound.analysis.serialize import cell_document, findings_document
+from corebound.analysis.serialize import cell_document, findings_document, unconfirmed_document
+from corebound.analysis.time_spent import time_spent
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck
@@ -156,6 +158,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
             "snapshot": snapshot.name if snapshot is not None else None,
             "launches": self.launches_by_status("measure"),
             "profiles": self.launches_by_status("profile"),
+            "time": {
+                scenario: {f"{part}_ns": spent_ns for part, spent_ns in spent.items()}
+                for scenario, spent in time_spent(self.launches, results).items()
+            },
             "cells": [
                 cell_document(
                     cell,
@@ -165,6 +171,11 @@ class RunResult(Struct, frozen=True, kw_only=True):
                 )
                 for result in results
                 for cell in result.cells
+            ],
+            "unconfirmed": [
+                unconfirmed_document(seen)
+                for result in results
+                if (seen := unconfirmed(result)) is not None
             ],
             "findings": [
                 {"scenario": result.scenario.name, **finding}

@@ -101,6 +101,6 @@ def test_the_cpu_time_of_paused_launches_is_shown() -> None:
 
     shown = checks_of(replace(launched(0), pauses=quiet), replace(launched(1), pauses=quiet))
 
-    (check,) = [check for check in shown if check.says.startswith("Alternating launches")]
+    (check,) = [check for check in shown if check.says.startswith("Launches that took turns")]
     assert check.passed
-    assert check.evidence == "2 launches alternated and used 0.10 % of a CPU while paused"
+    assert check.evidence == "2 launches took turns and used 0.10 % of a CPU while paused"

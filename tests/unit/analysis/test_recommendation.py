@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.analysis.recommendation import Advice, advise, greatest_difference, headline
+from corebound.analysis.recommendation import (
+    Advice,
+    Unconfirmed,
+    advise,
+    greatest_difference,
+    headline,
+    unconfirmed,
+)
 from corebound.analysis.scenario_result import ScenarioResult
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
@@ -81,12 +89,47 @@ def test_too_little_data_names_the_command_that_decides() -> None:
     unclear = the_advice(bindings(10.0, 10.3, spread=0.2))
     unmeasured = the_advice(a_result(a_scenario(), {}))
 
-    assert (unclear.kind, unclear.says) == ("measure", "Too little data to decide.")
+    assert (unclear.kind, unclear.says) == ("measure", "No difference seen yet.")
     assert unclear.command is not None
     assert unclear.command.line == "corebound run scenarios/a.yaml --favour-doubtful"
     assert unmeasured.says == "Not measured yet."
     assert unmeasured.command is not None
     assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
+
+
+def seen_once(*, ms: dict[str, float], **options: Any) -> Unconfirmed | None:
+    return unconfirmed(a_result(a_scenario(name="a", matrix=THREADS), ms, blocks=1, **options))
+
+
+def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
+    seen = seen_once(ms={DEFAULT: 900.0, ONE_THREAD: 2.0}, spread=0.0)
+
+    assert seen is not None
+    assert seen.reason == "one launch"
+    assert seen.says == "Running with 1 thread looks 450× faster than the default."
+    assert seen.text == (
+        f"{seen.says} One launch each; confirm with `corebound run scenarios/a.yaml"
+        f" --only {DEFAULT} --only {ONE_THREAD}"
+        " --seed 1 --launches 6`, about 10 seconds."
+    )
+
+
+def test_a_small_difference_of_one_launch_each_is_not_worth_a_sentence() -> None:
+    assert seen_once(ms={DEFAULT: 10.5, ONE_THREAD: 10.0}, spread=0.0) is None
+
+
+def test_nothing_that_is_decided_is_called_unconfirmed() -> None:
+    assert unconfirmed(bindings(10.0, 5.0)) is None
+
+
+@given(one_ms=st.floats(1.0, 1000.0), other_ms=st.floats(1.0, 1000.0), spread=st.floats(0.0, 2.0))
+@settings(max_examples=20)
+def test_what_is_seen_is_beyond_the_margin(one_ms: float, other_ms: float, spread: float) -> None:
+    result = bindings(one_ms, other_ms, spread=spread, blocks=3)
+    seen = unconfirmed(result)
+
+    assert seen is None or (seen.effect.distance > math.log1p(result.measure.margin))
+    assert seen is None or not result.decided
 
 
 def test_a_scenario_without_values_is_measured_again_with_its_profile() -> None:

@@ -42,16 +42,14 @@ def test_a_default_that_is_best_is_kept() -> None:
 
 def test_a_default_with_modes_gets_more_fresh_launches_until_it_is_decided() -> None:
     default_ms = (30.0, 480.0, 20.0, 480.0, 20.0, 30.0, 20.0)
-    others_ms = {ONE_THREAD: 26.0, BOUND: 18.0, ONE_CPU: 28.0}
+    best_ms, others_ms = (18.0, 19.0, 31.0), {ONE_THREAD: 36.0, ONE_CPU: 38.0}
 
-    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, **others_ms}))
+    result = analyse_tuning(*a_tuned_run({DEFAULT: default_ms, BOUND: best_ms, **others_ms}))
 
     fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
     assert result.advice == "change"
     assert fresh[DEFAULT] == fresh[BOUND]
     assert fresh[DEFAULT] in {12, 18}  # looked at once each usual number is complete
-    assert {fresh[key] for key in fresh if key not in {DEFAULT, BOUND}} <= {6}
-    assert "did not decide" in " ".join(certainty(result))
 
 
 def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches() -> None:
@@ -65,7 +63,7 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
 
 
 def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
-    noisy_ms = {DEFAULT: (8.0, 14.0), BOUND: (7.5, 12.0, 8.0)}
+    noisy_ms = {DEFAULT: (8.0, 14.0), BOUND: (7.5, 13.0, 9.0)}
     others_ms = {ONE_THREAD: 24.0, ONE_CPU: 25.0}
     tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import io
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.commit_comparison import CellAtCommits
+from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison
 from corebound.analysis.compared import judge_together
-from corebound.cli.commands.compare_commits import Format, formatted
+from corebound.analysis.serialize import compare_document
+from corebound.cli.commands.compare_commits import junit
+from corebound.cli.output.console import Console
+from corebound.cli.output.sections import print_sections
+from corebound.present.compare import compare_sections, rows_table
+from corebound.present.markdown import markdown
+from corebound.present.sections import Marked, Ratio
 from corebound.records.run_record import Commit
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
-from corebound.workflow.compare_commits import CompareCommitsResult
-from corebound.workflow.comparison_sides import Side, Sides, sides_of_commits
+from corebound.workflow.comparison_sides import sides_of_commits
 from support.markup import parse_xml
+from support.tables import column
 
 SUBJECT = "@team <b>\x1b[2J #7"
 
@@ -25,7 +30,7 @@ SUBJECT = "@team <b>\x1b[2J #7"
 LOG = "cc: \x1b[31merror\x1b[0m\n\tin a.c"
 
 
-def a_comparison() -> CompareCommitsResult:
+def a_comparison() -> InterleavedComparison:
     base, head = (
         Commit(sha=sign * 40, subject=SUBJECT, committed_at="2026-03-14T00:00:00Z", dirty=False)
         for sign in "ab"
@@ -34,17 +39,23 @@ def a_comparison() -> CompareCommitsResult:
         scenario="io", cell="n=1", before=1e6, after=None, comparison=None, margin=0.01,
         missing=(LOG,),
     )  # fmt: skip
-    return CompareCommitsResult(
+    return InterleavedComparison(
         sides=sides_of_commits("shop", base, head),
-        verdicts=(cell,),
+        cells=(cell,),
         noise=(),
         records=Path("records/a.jsonl"),
         ending="complete",
     )
 
 
+def on_a_terminal(comparison: InterleavedComparison, width: int = 80) -> str:
+    out = io.StringIO()
+    print_sections(compare_sections(comparison), Console(file=out, width=width))
+    return out.getvalue()
+
+
 def test_control_sequences_in_subjects_and_logs_are_neutralised() -> None:
-    said = formatted(a_comparison(), "text")
+    said = on_a_terminal(a_comparison())
 
     assert "\x1b" not in said
     assert "@team <b> [2J #7" in said
@@ -52,14 +63,15 @@ def test_control_sequences_in_subjects_and_logs_are_neutralised() -> None:
     assert "cc:  [31merror [0m\n in a.c" in said
 
 
-def test_a_subject_mentions_nobody_in_a_pull_request() -> None:
-    assert r"`aaaaaaaaaa` \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in formatted(
-        a_comparison(), "md"
-    )
+def test_in_a_pull_request_a_subject_mentions_nobody_and_a_log_is_literal() -> None:
+    said = markdown(compare_sections(a_comparison()))
+
+    assert r"aaaaaaaaaa \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in said
+    assert "\n```\ncc:  [31merror [0m\n\tin a.c\n```\n" in said
 
 
 def test_characters_that_xml_forbids_are_replaced_in_logs() -> None:
-    error = parse_xml(formatted(a_comparison(), "junit")).find("testcase/error")
+    error = parse_xml(junit(a_comparison())).find("testcase/error")
 
     assert error is not None
     assert error.text == LOG.replace("\x1b", "\ufffd")
@@ -86,57 +98,43 @@ def an_inconclusive_pair(*, cpu_ratio: float | None) -> CellAtCommits:
     )
 
 
-@pytest.mark.parametrize("form", get_args(Format))
-def test_each_format_has_the_noise_floor_and_the_launches_needed(
-    form: Format, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    said = formatted(
-        CompareCommitsResult(
-            sides=Sides(
-                subject="shop",
-                axis=("commit",),
-                base=Side(name="0a1b", title="begin", commit=None),
-                head=Side(name="1a1b", title="go on", commit=None),
-            ),
-            verdicts=tuple(judge_together([an_inconclusive_pair(cpu_ratio=1.5)])),
-            noise=("a-scenario: Noise floor ±2.1 %.",),
-            records=Path("r.jsonl"),
-            ending="complete",
-        ),
-        form,
+def test_a_row_has_ratio_interval_verdict_and_the_launches_needed() -> None:
+    table = rows_table(judge_together([an_inconclusive_pair(cpu_ratio=None)]), "base, head")
+
+    (ratio,), (judged,) = column(table, "change (95 % CI)"), column(table, "verdict")
+    assert ratio == Ratio("1.000×", "−10 to +10 %")
+    assert isinstance(judged, Marked)
+    assert judged.text == "? inconclusive (about 40 launches each)"
+
+
+def test_noise_floor_and_cpu_time_are_told_wherever_the_verdict_is() -> None:
+    comparison = replace(
+        a_comparison(),
+        cells=tuple(judge_together([an_inconclusive_pair(cpu_ratio=1.5)])),
+        noise=("a-scenario: Noise floor ±2.1 %.",),
     )
 
-    assert "±2.1 %" in said
-    if form == "json":
-        (cell,) = json.loads(said)["cells"]
-        assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
-    else:
-        assert "inconclusive, ~40 launches" in said
-    if form == "junit":
-        assert '<property name="noise"' in said
-    if form in {"text", "md"}:
-        assert "1.500×" in said
+    texts = on_a_terminal(comparison), markdown(compare_sections(comparison))
+    assert all("±2.1 %" in text and "1.500×" in text for text in texts)
+    assert '<property name="noise"' in junit(comparison)
+    document = compare_document(comparison)
+    (cell,) = document["cells"]
+    assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
 
 
-def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict() -> None:
     cell = replace(
         an_inconclusive_pair(cpu_ratio=None),
         scenario="training",
         cell="binding=none,threads=2",
         before=1.234e9,
     )
-    comparison = replace(a_comparison(), verdicts=tuple(judge_together([cell])))
+    lines = on_a_terminal(replace(a_comparison(), cells=tuple(judge_together([cell])))).splitlines()
 
-    lines = formatted(comparison, "text").splitlines()
-
-    (heading,) = (number for number, line in enumerate(lines) if line.startswith("verdict"))
+    (heading,) = (number for number, line in enumerate(lines) if "base, head" in line)
     first, second = (line.split() for line in lines[heading + 1 : heading + 3])
-    assert first == ["?", "inconclusive,", "training", "1.23", "s", "1.00", "ms", "1.000×"]
-    assert second[:3] == ["~40", "launches", "[binding=none,threads=2]"]
+    assert first == ["training", "1.23", "s", "1.000×", "?", "inconclusive"]
+    assert second[:4] == ["(binding=none,threads=2)", "→", "1.00", "ms"]
     assert max(map(len, lines)) <= 80
 
 

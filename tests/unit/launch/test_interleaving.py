@@ -1,16 +1,17 @@
-"""Specifies when this process moves off the measured CPUs, and when it returns."""
+"""Specifies whose turn it is, and when this process is off the measured CPUs."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Collection, Iterator
 
 import pytest
 
 from corebound.launch import interleaving as module
-from corebound.launch.interleaving import keep_off_cpus
+from corebound.launch.interleaving import JointStart, Participant, keep_off_cpus
 from corebound.machine.topology import CpuId
 
 HOME = frozenset({0, 1, 2, 3})
@@ -74,3 +75,115 @@ def test_without_other_cpus_the_process_stays_and_reports_it(moves: list[set[int
     with keep_off_cpus(cpus(0, 1)), keep_off_cpus(cpus(2, 3)) as away:
         assert not away
         assert moves[-1] == {2, 3}
+
+
+def none() -> tuple[int, ...]:
+    """The processes of a launch that has none."""
+    return ()
+
+
+@contextlib.contextmanager
+def started(*turns: int, cpus: int = 8) -> Iterator[tuple[Participant, ...]]:
+    """Launches without processes: as many as each turn has, which import at the same time."""
+    with JointStart([[1] * launches for launches in turns], cpus=cpus) as start:
+        yield start.participants
+
+
+def may_set_up(launches: Collection[Participant]) -> list[bool]:
+    return [one.may_set_up(0) for one in launches]
+
+
+def test_nobody_sets_up_while_others_import() -> None:
+    with started(1, 1, 1) as launches:
+        first, second, third = launches
+        first.imported(none)
+        second.imported(none)
+        assert may_set_up(launches) == [False, False, False]
+
+        third.imported(none)
+        assert may_set_up(launches) == [True, False, False]
+
+
+def test_one_that_ends_while_it_imports_is_not_waited_for() -> None:
+    with started(1, 1) as (first, second):
+        second.imported(none)
+        first.leave()
+
+        assert second.may_set_up(0)
+
+
+def test_a_launch_has_its_turn_when_all_before_it_have_ended() -> None:
+    with started(1, 1, 1) as launches:
+        for one in launches:
+            one.imported(none)
+        first, second, third = launches
+        assert first.may_set_up(0)
+        assert [one.is_paused for one in launches] == [False, True, True]
+        first.leave()
+        assert second.may_set_up(0)
+        assert [one.is_paused for one in launches] == [False, False, True]
+        second.leave()
+        assert third.may_set_up(0)
+
+
+def test_those_that_alternate_share_a_turn_and_set_up_one_after_the_other() -> None:
+    with started(2, 1) as launches:
+        for one in launches:
+            one.imported(none)
+        first, second, last = launches
+        assert may_set_up(launches) == [True, False, False]
+        first.ready(none)
+        assert not first.may_go(0)
+        assert second.may_set_up(0)
+        second.ready(none)
+        assert first.may_go(0)
+        first.leave()
+        assert not last.may_set_up(0)
+        second.leave()
+        assert last.may_set_up(0)
+
+
+def test_what_a_launch_waits_for_before_it_is_measured_is_no_pause_between_time_slices() -> None:
+    with started(2) as (first, second):
+        first.imported(none)
+        second.imported(none)
+        assert first.may_set_up(0)
+        assert first.wait is not None
+        until_set_up_ns = first.wait.duration_ns
+        first.ready(none)
+        assert second.may_set_up(0)
+        second.ready(none)
+        assert first.may_go(0)
+
+        assert first.wait.duration_ns > until_set_up_ns
+        assert first.paused_ns == 0
+
+
+def test_a_launch_with_a_turn_of_its_own_iterates_without_interruption() -> None:
+    with started(1, 2) as (single, *others):
+        assert single.alternates is None
+        assert [one.alternates.turn_number for one in others if one.alternates] == [0, 1]
+
+
+def test_when_memory_is_short_only_those_that_still_import_have_no_room() -> None:
+    with JointStart([[1], [1], [1]], cpus=2) as start:
+        start.participants[0].imported(none)
+
+        start.give_up_imports()
+
+        assert [one.has_no_room for one in start.participants] == [False, True, True]
+
+
+@pytest.mark.parametrize(("launches", "cpus", "share"), [(4, 2, 1 / 2), (4, 16, 0), (1, 2, 0)])
+def test_a_time_limit_does_not_count_what_importing_takes_longer_on_shared_cpus(
+    monkeypatch: pytest.MonkeyPatch, launches: int, cpus: int, share: float
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    with started(*(1,) * launches, cpus=cpus) as (first, *_):
+        now_s = 110.0
+        assert first.others_s == pytest.approx(10 * share)
+        first.imported(none)
+        now_s = 200.0
+        assert first.others_s == pytest.approx(10 * share)
+        assert first.others_share_s == pytest.approx(10 * (1 - 1 / launches))

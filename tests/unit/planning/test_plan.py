@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
 from corebound.planning.plan import (
     MOST_INTERLEAVED,
+    MOST_TOGETHER,
     PlannedCell,
     interleave_groups,
     plan_cells,
+    start_groups,
 )
 from corebound.scenario.matrix import baselines_of, expand
 from support.build import a_host, a_scenario
@@ -157,6 +159,64 @@ def test_cells_with_a_quota_never_alternate() -> None:
 
     assert parted(**limited) == [["a"], ["b"]]
     assert parted(**limited, measure={"alternate": "always"}) == [["a"], ["b"]]
+
+
+def starts(*, apart: Collection[str] = (), **scenario: Any) -> list[list[list[str]]]:
+    """The labels of the cells that start at once, by turn."""
+    function = {"workload": "steps:short", "environment": "host", **scenario}
+    groups = start_groups(interleave_groups(*block(**function)), apart=apart)
+    return [[[cell.cell.label for cell in turn] for turn in group] for group in groups]
+
+
+THREADS: dict[str, Any] = {"matrix": {"threads": [1, 2, 4]}}
+
+
+def test_cells_that_do_not_alternate_start_at_once_and_have_a_turn_each() -> None:
+    assert starts(**THREADS) == [[["1"], ["2"], ["4"]]]
+
+
+def test_cells_that_alternate_share_a_turn_among_those_that_start_at_once() -> None:
+    both: dict[str, Any] = {
+        "matrix": {"binding": ["none", "node"], "parameters": {"side": ["a", "b"]}},
+        "baseline": {"parameters": {"side": "a"}},
+    }
+
+    assert starts(**both) == [[["none, a", "none, b"], ["node, a", "node, b"]]]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "sizes"),
+    [
+        ({"binding": "none"}, [MOST_TOGETHER, 1]),
+        ({"binding": "none", "workers": 4}, [4, 4, 1]),
+        ({"binding": "none", "workers": 16}, [1] * 9),
+        ({"binding": "one-cpu"}, [2, 2, 2, 2, 1]),
+    ],
+)
+def test_two_workers_for_each_cpu_that_they_import_on_start_at_once(
+    scenario: dict[str, Any], sizes: list[int]
+) -> None:
+    found = starts(matrix={"threads": list(range(1, 10))}, **scenario)
+
+    assert [sum(map(len, group)) for group in found] == sizes
+
+
+@pytest.mark.parametrize(
+    "separate",
+    [
+        {"measure": {"alternate": "never"}},
+        {"cpu_quota": 2},
+        {"workload": {"command": ["true"]}},
+    ],
+)
+def test_what_cannot_be_paused_or_times_its_start_starts_separately(
+    separate: dict[str, Any],
+) -> None:
+    assert starts(**THREADS, **separate) == [[["1"]], [["2"]], [["4"]]]
+
+
+def test_a_cell_that_may_not_start_with_others_does_not_part_them() -> None:
+    assert starts(**THREADS, apart={"threads=2"}) == [[["1"], ["4"]], [["2"]]]
 
 
 NO_CGROUP = QuotaSupport(tool=None, reason="/sys/fs/cgroup/cpu: Permission denied")

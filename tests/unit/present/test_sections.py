@@ -51,12 +51,12 @@ def test_a_terminal_has_what_a_page_does_not_draw() -> None:
 
 def test_markdown_has_the_same_and_is_literal() -> None:
     assert markdown(SECTIONS).splitlines() == [
-        r"Two \| hosts",
+        r"**Two \| hosts**",
         "",
         "### Hosts",
         "",
         "| host | time | differs in |",
-        "|---|---|---|",
+        "| --- | --: | --- |",
         "| a b (outlier, xeon) | 2.00 ms | kernel 6.1 (others 6.8) and 1 more |",
         "",
         "One was not compared.",

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history, change_size, size_interval
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
@@ -25,13 +25,14 @@ from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.changes import ChangeGroup, group_changes
-from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.compare import compare_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
 from corebound.stats.history.regressions import Change, analyse
 from support.asv_projects import import_asv, read_project, result_file, result_tree
 from support.build import a_series
 from support.report_sample import NOW, pages_of
+from support.tables import column
 
 WHY = "the <new> parser checks what it reads"
 
@@ -252,17 +253,17 @@ def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
     step: float, text: str, sign: str, word: str
 ) -> None:
     history = build_change_history([a_rate(step)])
-    comparison = compare_commits("trees", EARLY, LATE, history)
+    comparison = compare_imported_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(comparison, PageContext(now="2026-01-01T00:00:00Z", history=history))
+    page = compare_page(comparison, PageContext(now="2026-01-01T00:00:00Z", history=history))
 
     (series,) = comparison.series
     assert series.comparison is not None
     # Above 1 is better, as it is where less is.
     assert series.comparison.speedup_ratio == pytest.approx(step, rel=0.05)
     assert f"1 series {text}" in plain(page.hero.verdict)
-    (row,) = page.findings.rows
-    assert (row.verdict.sign, row.verdict.word) == (sign, word)
+    (judged,) = column(page.findings, "verdict")
+    assert judged.text == f"{sign} {word}"
 
 
 def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.commands import CommandLine
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
@@ -28,19 +28,21 @@ from corebound.analysis.run_comparison import (
     run_variation_note,
 )
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.analysis.wording import plain
+from corebound.analysis.wording import label, plain
 from corebound.cli.app import app
-from corebound.cli.commands.compare import print_comparison, text_of_runs
 from corebound.cli.output.console import Console
+from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
+from corebound.present.compare import compare_sections, compare_table
+from corebound.present.sections import Sentence, Table
 from corebound.records import codec, documents, history_files, jsonl
 from corebound.records.history import HistoryPoints
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import HostOverTime, HostWindow
+from corebound.report.charts.intervals import table_axis, table_ticks
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
-from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.host import host_page
 from corebound.report.pages.overview import overview_flags
 from corebound.report.scenario.verdict import flags
@@ -52,6 +54,7 @@ from corebound.stats.launch_summary import LaunchSummary, Warmup, summarise_laun
 from corebound.stats.noise_floor import COPY_AXIS, lock_digest
 from corebound.workflow.resolve_refs import StoredRun, resolve_runs
 from support.build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_series, a_worker
+from support.tables import column
 
 SCENARIO = a_scenario(name="matmul", measure={"launches": {"min": 6, "max": 6}})
 NOW = "2026-03-03T00:00:00Z"
@@ -127,40 +130,25 @@ def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("ends", "shown"),
     [
-        ((1.2e6, 1.4e6), (1.3e6, 1.5e6), ("1.20–1.40", "1.30–1.50 ms")),
-        ((8e5, 9e5), (1.3e6, 1.5e6), ("800–900 µs", "1.30–1.50 ms")),
-        ((1.2e6, 1.4e6), (8e5, 1.2e6), ("1.20–1.40 ms", "800 µs–1.20 ms")),
-        # Of an end that is not known nobody knows the unit.
-        ((1.2e9, 1.4e9), (1.3e9, math.inf), ("1.20–1.40 s", "not enough launches yet")),
-        ((1.2e6, 1.4e6), None, ("1.20–1.40 ms", "")),
-        (None, (1.2e6, 1.4e6), ("", "1.20–1.40 ms")),
+        ((0.8e6, 1.2e6), "800 µs–1.20 ms"),
+        ((1.0e6, 1.4e6), "1.00–1.40"),
+        ((1.0e6, math.inf), "values differ too much"),
+        (None, ""),
     ],
 )
-def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
-    before: tuple[float, float] | None,
-    after: tuple[float, float] | None,
-    shown: tuple[str, str],
+def test_an_interval_has_a_unit_if_it_is_another_than_the_values(
+    ends: tuple[float, float] | None, shown: str
 ) -> None:
-    comparison = compare_runs(a_record(1), a_record(2))
-    one, two = (
-        span and Interval(low=span[0], high=span[1], confidence=0.95) for span in (before, after)
-    )
+    comparison = compare_runs(a_record(1), a_record(2, slower=1.2))
+    span = ends and Interval(low=ends[0], high=ends[1], confidence=0.95)
     cell = comparison.cells[0]
-    cell = replace(
-        cell,
-        before_summary=replace(cell.before_summary, interval=one),
-        after_summary=replace(cell.after_summary, interval=two),
-    )
+    cell = replace(cell, after_summary=replace(cell.after_summary, interval=span))
 
-    page = compare_page(replace(comparison, cells=(cell,)), PageContext(now=NOW))
+    (both,) = column(compare_table(replace(comparison, cells=(cell,))), "before, after")
 
-    (row,) = (*page.findings.rows, *page.others.rows)
-    # An interval stands on one line.
-    assert (row.before.ends, row.after.ends) == tuple(
-        name.replace(" ", "\xa0") if name[:1].isdigit() else name for name in shown
-    )
+    assert both.after.ends == shown
 
 
 def test_each_launch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,14 +179,15 @@ def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> 
     before, after = a_record(8, spread=0.05), a_record(9, spread=0.05)
     page = compare_page(compare_runs(before, after, a_week(spread=0.05)), PageContext(now=NOW))
 
-    by_word = {row.verdict.word: row.note for row in page.others.rows}
-    assert re.fullmatch(r"about [0-9,]+ launches each", by_word["inconclusive"])
+    notes = {one.word.word: one.notes for one in column(page.others, "verdict")}
+    (note,) = notes["inconclusive"]
+    assert re.fullmatch(r"about [0-9,]+ launches each", note)
 
 
 def test_the_axis_counts_from_no_difference_in_both_directions() -> None:
     page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), PageContext(now=NOW))
 
-    texts = [tick.text for tick in page.findings.ticks]
+    texts = [tick.text for tick in table_ticks(page.findings, table_axis(page.findings))]
     assert texts[0] == "1.5× slower"
     assert not any(text.startswith("0") for text in texts)
 
@@ -206,7 +195,7 @@ def test_the_axis_counts_from_no_difference_in_both_directions() -> None:
 def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
     page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), PageContext(now=NOW))
 
-    assert page.findings.rows[0].command == CommandLine(
+    assert column(page.findings, "reproduce")[0].lines[0] == CommandLine(
         f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
     )
 
@@ -218,9 +207,7 @@ def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
 
     page = compare_page(compare_runs(a_record(1, commit="a"), dirty), PageContext(now=NOW))
 
-    (command, *_) = (row.command for row in page.findings.rows)
-    assert command is not None
-    assert command.line.startswith("corebound run ")
+    assert column(page.findings, "reproduce")[0].lines[0].line.startswith("corebound run ")
 
 
 def test_the_other_way_round_is_the_reciprocal() -> None:
@@ -299,12 +286,14 @@ def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path
 
     result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
 
+    said = " ".join(result.output.split())
     assert result.exit_code == 0
-    assert f"{CELLS[0].scenario}\n" in result.output.replace(" ", "")
-    assert f"  {CELLS[0].label} " in result.output
-    assert CELLS[1].id not in result.output
-    assert "1 of 2 cells do not clearly differ" in result.output
-    assert RUNS_CAVEAT in result.output
+    assert f"({label(CELLS[0]).whole})" in said
+    assert label(CELLS[1]).whole not in said
+    assert (
+        "1 cell slower. 2 cells compared, 1 without a clear difference. --all lists them." in said
+    )
+    assert RUNS_CAVEAT in said
 
 
 def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
@@ -323,16 +312,6 @@ def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
     document = json.loads(result.output)
     assert (document["before"]["run"], document["after"]["run"]) == ("run02", "run03")
     assert len(document["cells"]) == 2
-
-
-def test_markdown_escapes_what_would_end_a_column(tmp_path: Path) -> None:
-    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.4))
-
-    result = CliRunner().invoke(
-        app, ["compare", "run01", "run02", "--records", str(folder), "--format", "md"]
-    )
-
-    assert "| matmul\\[binding=none\\] |" in result.output
 
 
 @pytest.mark.parametrize("form", ["md", "text"])
@@ -557,8 +536,8 @@ def test_what_failed_in_one_of_two_runs_does_not_count_as_compared() -> None:
 @pytest.mark.parametrize(
     ("slower", "said"),
     [
-        (1.0, "1 of 1 cells do not clearly differ; 1 cell without results; "),
-        (1.2, "\n1 cell without results; --all lists them."),
+        (1.0, "1 cell compared, 1 without a clear difference; 1 more not compared"),
+        (1.2, "1 cell compared, 0 without a clear difference; 1 more not compared"),
     ],
 )
 def test_the_command_counts_alike(tmp_path: Path, slower: float, said: str) -> None:
@@ -567,7 +546,7 @@ def test_the_command_counts_alike(tmp_path: Path, slower: float, said: str) -> N
     result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
 
     assert CELLS[1].id not in result.output
-    assert said in result.output
+    assert said in " ".join(result.output.split())
 
 
 def test_where_no_series_has_enough_points_the_command_shows_all_of_them(tmp_path: Path) -> None:
@@ -581,7 +560,7 @@ def test_where_no_series_has_enough_points_the_command_shows_all_of_them(tmp_pat
 
     assert "1.50× slower" in said
     assert "too few points" in said
-    assert "do not clearly differ" not in said
+    assert "--all" not in said
 
 
 def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> None:
@@ -593,8 +572,9 @@ def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> Non
     histories = build_change_history((known, replace(other, points=HistoryPoints.of(points))))
     before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
 
-    page = commits_page(
-        compare_commits("trees", before, after, histories), PageContext(now=NOW, history=histories)
+    page = compare_page(
+        compare_imported_commits("trees", before, after, histories),
+        PageContext(now=NOW, history=histories),
     )
 
     assert plain(page.hero.support).startswith(
@@ -615,7 +595,7 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
 
     said = "a" * 10 + "+dirty"
-    assert [said in text for _, text, _ in page.runs] == [False, True]
+    assert [said in text for _, text, _ in page.sides] == [False, True]
     assert [said in commit_title(run.commit) for run in host.records.latest_runs if run.commit] == [
         True,
         False,
@@ -651,23 +631,32 @@ def test_a_working_tree_with_changes_is_named_on_pages_and_in_the_terminal(tmp_p
         resolve_runs("aaaa", "run02", [StoredRun(file=tmp_path, run=dirty)], tmp_path)
 
 
-def test_a_narrow_terminal_names_the_scenario_once_and_breaks_no_name() -> None:
+def test_a_narrow_terminal_breaks_no_name_and_no_value() -> None:
     stream = io.StringIO()
-    told = text_of_runs(compare_runs(a_record(1), a_record(2)))
 
-    print_comparison(told, Console(file=stream, width=80), show_all=True)
+    print_sections(
+        compare_sections(compare_runs(a_record(1), a_record(2)), show_all=True),
+        Console(file=stream, width=80),
+    )
 
-    lines = stream.getvalue().splitlines()
-    scenario = CELLS[0].scenario
-    heading = next(at for at, line in enumerate(lines) if line.strip() == scenario)
-    assert {line.split()[0] for line in lines[heading + 1 : heading + 3]} == {"none", "one-cpu"}
+    below = [line for line in stream.getvalue().splitlines() if line.startswith("(")]
+    assert {line.partition(")")[0] for line in below} == {f"({label(one).whole}" for one in CELLS}
 
 
 def test_one_cell_that_is_in_one_run_only_is_told_as_one() -> None:
     run, launches = a_record(2)
     first = tuple(one for one in launches if one.position == 0)
 
-    assert (
-        "1 cell is in one of the runs only."
-        in text_of_runs(compare_runs(a_record(1), (run, first))).closing
-    )
+    sections = compare_sections(compare_runs(a_record(1), (run, first)))
+
+    assert Sentence("1 cell is in one of the runs only.") in sections
+
+
+def test_terminal_and_page_have_one_table_of_what_differs() -> None:
+    comparison = compare_runs(a_record(1), a_record(2, slower=1.4))
+
+    (table,) = (one for one in compare_sections(comparison) if isinstance(one, Table))
+    on_page = compare_page(comparison, PageContext(now=NOW)).findings
+
+    assert table.columns == on_page.columns
+    assert table.in_words == on_page.in_words

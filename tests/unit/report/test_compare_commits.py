@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
@@ -21,9 +21,10 @@ from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.downloads import commits_csv
 from corebound.report.inputs import PageContext
-from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.compare import compare_page
 from corebound.workflow.resolve_refs import resolve_commits
 from support.build import a_point, a_series
+from support.tables import column
 
 NIGHTS = 80
 EARLY, LATE = (f"{day:040x}" for day in (10, 70))
@@ -45,7 +46,7 @@ def known(*series: Series) -> ChangeHistory:
 
 
 def test_what_got_worse_is_clear_and_comes_first() -> None:
-    comparison = compare_commits(
+    comparison = compare_imported_commits(
         "trees",
         EARLY,
         LATE,
@@ -68,7 +69,7 @@ def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:
     point = replace(series.points[10], at="2026-12-31T00:00:00Z", value=5e6)
     series = replace(series, points=series.points.followed_by(HistoryPoints.of([point])))
 
-    (one,) = compare_commits("trees", EARLY, LATE, known(series)).series
+    (one,) = compare_imported_commits("trees", EARLY, LATE, known(series)).series
 
     assert one.before == 5e6
 
@@ -80,7 +81,7 @@ def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> No
     short = a_history(cell="short")
     short = replace(short, points=short.points[:60])
 
-    comparison = compare_commits("trees", EARLY, LATE, known(a_history(), series, short))
+    comparison = compare_imported_commits("trees", EARLY, LATE, known(a_history(), series, short))
 
     assert comparison.not_comparable == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
     assert comparison.only_in_one == (("io.read[short] on host", EARLY),)
@@ -95,22 +96,22 @@ def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> No
 )
 def test_what_cannot_be_compared_is_refused(before: str, after: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
-        compare_commits("trees", before, after, known(a_history()))
+        compare_imported_commits("trees", before, after, known(a_history()))
 
 
 def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> None:
     histories_ = known(
         a_history(step=1.2), a_history(scenario="io.size", unit="bytes", step=1.3, seed=2)
     )
-    page = commits_page(
-        compare_commits("trees", EARLY, LATE, histories_),
+    page = compare_page(
+        compare_imported_commits("trees", EARLY, LATE, histories_),
         PageContext(now="2026-04-01T00:00:00Z", history=histories_),
     )
 
     assert [piece.text for piece in page.hero.verdict] == ["2 series ", "worse", "."]
-    assert {row.verdict.word for row in page.findings.rows} == {"slower", "more"}
+    assert {one.word.word for one in column(page.findings, "verdict")} == {"slower", "more"}
     assert rf"asv continuous --bench '^io\.read\b' {EARLY[:10]} {LATE[:10]}" in {
-        row.command.line for row in page.findings.rows if row.command
+        one.lines[0].line for one in column(page.findings, "reproduce")
     }
     assert [len(panel.chart.compared) for panel in page.histories] == [2, 2]
     assert page.command.line == f"corebound compare {EARLY[:10]} {LATE[:10]}"
@@ -118,43 +119,28 @@ def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> 
 
 def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> None:
     series = a_history(confidence=0.99)
-    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
+    bounded = [replace(point, value=1.3e6, bounds=(1.2e6, 1.4e6)) for point in series.points]
     series = replace(series, points=HistoryPoints.of(bounded))
-    comparison = compare_commits("trees", EARLY, LATE, known(series))
+    comparison = compare_imported_commits("trees", EARLY, LATE, known(series))
 
-    page = commits_page(comparison, PageContext(now="2026-12-01T00:00:00Z", history=known(series)))
+    page = compare_page(comparison, PageContext(now="2026-12-01T00:00:00Z", history=known(series)))
 
-    (row,) = page.others.rows
-    assert (row.before.ends, row.after.ends) == ("1.20–1.40", "1.20–1.40\xa0ms")
+    (both,) = column(page.others, "before, after")
+    assert (both.before.ends, both.after.ends) == ("1.20–1.40", "1.20–1.40")
     assert "the 99 % interval of its own samples" in plain(page.hero.support)
     (line,) = csv.DictReader(commits_csv(comparison).splitlines())
     assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
 
 
-def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> None:
-    series = a_history(unit="rows / s")
-    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
-    series = replace(series, points=HistoryPoints.of(bounded))
-
-    page = commits_page(
-        compare_commits("trees", EARLY, LATE, known(series)),
-        PageContext(now="2026-12-01", history=known(series)),
-    )
-
-    (row,) = page.others.rows
-    assert row.before.ends == "1,200,000–1,400,000"
-    assert row.after.ends == "1,200,000–1,400,000\xa0rows\xa0/\xa0s"
-
-
 def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:
     history = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
-    comparison = compare_commits("trees", EARLY, LATE, history)
+    comparison = compare_imported_commits("trees", EARLY, LATE, history)
 
-    page = commits_page(comparison, PageContext(now="2026-04-01T00:00:00Z", history=history))
+    page = compare_page(comparison, PageContext(now="2026-04-01T00:00:00Z", history=history))
 
     shown = len(page.findings.rows) + len(page.others.rows)
     assert len(page.others.rows) == 250
-    assert page.others_note == f"{260 - shown} more are not shown; the CSV below has all."
+    assert page.others_notes == (f"{260 - shown} more are not shown; the CSV below has all.",)
 
 
 def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:

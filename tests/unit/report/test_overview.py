@@ -108,7 +108,7 @@ def test_a_scenario_without_a_result_keeps_the_headline_from_judging_all() -> No
 def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=1.0))
 
-    assert plain(page.hero.verdict) == "Not decided yet: more launches are needed."
+    assert plain(page.hero.verdict) == "Keep the default until more is measured."
     assert re.match(
         r"Best so far: one CPU, .*(faster|slower) than the default, inconclusive \(",
         plain(page.hero.support),
@@ -117,17 +117,17 @@ def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     assert page.action.line.line.startswith("corebound run scenarios/a-scenario.yaml")
 
 
-def test_among_several_scenarios_the_best_so_far_has_its_scenario() -> None:
+def test_among_several_scenarios_the_largest_difference_seen_has_its_scenario() -> None:
     page = page_of(
-        a_result(a_scenario(name="a", title="Small"), {NONE: 10.0, ONE_CPU: 9.9}, spread=1.0),
-        a_result(a_scenario(name="b", title="Large"), {NONE: 10.0, ONE_CPU: 2.0}, spread=3.0),
+        a_result(a_scenario(name="a", title="Small"), {NONE: 10.0, ONE_CPU: 8.0}, blocks=1),
+        a_result(a_scenario(name="b", title="Large"), {NONE: 10.0, ONE_CPU: 2.0}, blocks=1),
     )
 
-    assert plain(page.hero.verdict) == "No scenario is decided yet: all need more launches."
-    assert re.match(
-        r"Best so far: Large, one CPU, \d\.\d\d× faster than the default, inconclusive",
-        plain(page.hero.support),
+    assert re.fullmatch(
+        r"Large: binding to one CPU looks \d\.\d\d× faster than the default\.",
+        plain(page.hero.verdict),
     )
+    assert plain(page.hero.support).startswith("One launch each; to confirm it takes about ")
     # The command measures that scenario, not the first.
     assert page.action is not None
     assert page.action.line.line.startswith("corebound run scenarios/b.yaml")

@@ -338,6 +338,44 @@ def test_a_cell_that_ran_while_it_was_paused_no_longer_alternates() -> None:
     assert groups == [2, 1, 1]
 
 
+def test_a_cell_that_ran_while_it_waited_for_its_turn_starts_with_no_other() -> None:
+    kept: list[Launch] = []
+    groups: list[int] = []
+
+    def launch_group(jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
+        groups.append(len(jobs))
+        noisy = Pauses(duration_ns=10_000_000, cpu_ns=5_000_000)
+        quiet = Pauses(duration_ns=10_000_000, cpu_ns=0)
+        waits = (quiet, quiet, noisy) if len(jobs) == 3 else (quiet,) * len(jobs)
+        return tuple(replace(an_outcome(), wait=wait) for wait in waits)
+
+    runner = a_runner(
+        kept,
+        a_task(bindings=("none", "node", "physical-cores"), alternate="auto", least=2, most=2),
+    )
+    runner._launch_all = launch_group
+    runner.run()
+
+    assert sorted(groups) == [1, 2, 3]
+
+
+def test_a_launch_that_failed_beside_others_is_followed_by_separate_ones() -> None:
+    kept: list[Launch] = []
+    bindings = ("none", "node", "physical-cores")
+    task = a_task(bindings=bindings, alternate="auto", least=2, most=2)
+
+    a_runner(
+        kept,
+        task,
+        launch=lambda job: an_outcome(
+            "timed-out" if job.block == 0 and job.key == "binding=node" else "ok"
+        ),
+    ).run()
+
+    later = {launch.cell.key: len(launch.started_with) for launch in kept if launch.block == 1}
+    assert later == {"binding=none": 1, "binding=node": 0, "binding=physical-cores": 1}
+
+
 def with_busy_threads(number: int) -> LaunchResult:
     """A launch that keeps so many threads busy."""
     wall_ns = (1_000_000,) * 21

@@ -301,3 +301,52 @@ def test_of_launches_that_alternated_all_are_made_again_if_one_was_disturbed() -
     assert "was disturbed" in (refused[0].reason or "")
     assert [(launch.status, launch.block, launch.attempt) for launch in again] == [("ok", 0, 1)] * 2
     assert again[0].alternated == (again[1].id,)
+
+
+def test_launches_that_start_at_once_share_the_time_and_name_one_another() -> None:
+    kept: list[Launch] = []
+    now_s = 0.0
+
+    def launch(_job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 10
+        return replace(an_outcome(), duration_ns=8_000_000_000, overhead_ns=1_000_000_000)
+
+    task = a_task(alternate="auto", least=2, most=2)
+    a_runner(kept, task, launch=launch, clock=lambda: now_s).run()
+
+    one, other, *_ = kept
+    assert (one.started_with, other.started_with) == ((other.id,), (one.id,))
+    assert not one.alternated
+    # Each took 8 s by itself, and both together 20 s.
+    assert [launch.duration_ns for launch in kept] == [10_000_000_000] * 4
+    assert [launch.overhead_ns for launch in kept] == [3_000_000_000] * 4
+
+
+def test_of_launches_that_only_started_at_once_a_disturbed_one_is_made_again_alone() -> None:
+    kept: list[Launch] = []
+    first = iter([an_outcome(), a_disturbed_outcome()])
+    task = a_task(alternate="auto", least=2, most=2)
+
+    a_runner(kept, task, launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert [launch.status for launch in kept[:3]] == ["ok", "invalid", "ok"]
+    assert kept[2].id == f"{kept[1].id}-again-1"
+    assert kept[2].started_with == ()
+
+
+def test_of_launches_that_start_at_once_only_those_with_time_are_made() -> None:
+    kept: list[Launch] = []
+    now_s = 0.0
+
+    def launch(_job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 10
+        return an_outcome()
+
+    task = a_task(alternate="auto")
+    ending = a_runner(kept, task, launch=launch, budget_s=32, clock=lambda: now_s).run()
+
+    # The first block took 20 s. Of the second, one launch has half of its time before the end.
+    assert ending == "out of time"
+    assert [launch.block for launch in kept] == [0, 0, 1]

@@ -19,6 +19,8 @@ from corebound.stats.intervals import (
     adaptive_trimmed_mean,
     geometric_mean,
     geometric_mean_interval,
+    typical_launch_interval,
+    typical_launch_value,
     variation_interval,
 )
 from corebound.stats.launch_summary import summarise
@@ -49,6 +51,36 @@ def test_another_unit_scales_the_interval(ratios: list[float], factor: float) ->
     assert scaled is not None
     # A few units in the last place of the logarithms, times t(0.975, 1) = 12.7.
     assert scaled.high == pytest.approx(interval.high * factor, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    # How many of n values lie outside the sign test's 95 % interval at either end, by any printed
+    # table of its critical values.
+    ("n", "outside"),
+    [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (17, 4), (20, 5), (25, 7), (30, 9)],
+)
+def test_of_six_launches_or_more_the_interval_is_that_of_the_sign_test(
+    n: int, outside: int
+) -> None:
+    interval = typical_launch_interval([math.exp(k) for k in range(n)])
+
+    assert interval is not None
+    assert outside <= math.log(interval.low) < outside + 1
+    assert n - 2 - outside < math.log(interval.high) <= n - 1 - outside
+
+
+@given(values=st.lists(times, min_size=2, max_size=40), factor=st.floats(10, 1e3))
+def test_one_slow_launch_moves_the_value_of_a_cell_no_further_than_to_its_neighbour(
+    values: list[float], factor: float
+) -> None:
+    slow = [*sorted(values)[:-1], max(values) * factor]
+
+    interval = typical_launch_interval(values)
+
+    assert interval is not None
+    assert interval.low * (1 - 1e-9) <= typical_launch_value(values) <= interval.high * (1 + 1e-9)
+    if len(values) >= 6:
+        assert typical_launch_value(slow) == typical_launch_value(values)
 
 
 @pytest.mark.parametrize("ratios", [[], [1.0], [1.0, 0.0], [0.0, 0.0]])

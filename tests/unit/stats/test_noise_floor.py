@@ -14,41 +14,49 @@ from corebound.stats.comparison import Comparison, compare
 from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.stats.noise_floor import (
     LEAST_PAIRS,
-    detectable_slowdown,
     experiments,
     noise,
     spread_ratio,
 )
+from corebound.stats.ranks import compare_ranks
 from support.build import a_cell, a_launch, a_worker
 
 MARGIN = 0.001
 
 
-def pairs(rng: np.random.Generator, count: int, spread: float = 0.02) -> list[float]:
-    return [math.exp(log) for log in rng.normal(0, spread, count)]
+Pairs = tuple[list[float], list[float]]
+
+
+def pairs(rng: np.random.Generator, count: int, spread: float = 0.02) -> Pairs:
+    """Ratios and levels of pairs of equal launches, whose ratios have this spread."""
+    return pairs_of(np.exp(rng.normal(0, spread / math.sqrt(2), (2, count))))
+
+
+def pairs_of(times: NDArray[np.float64]) -> Pairs:
+    return list(times[0] / times[1]), list(np.log(times).mean(axis=0))
 
 
 def student_says(drawn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means of experiments and the reach of their 95 % intervals; t(0.975, 9) is 2.262."""
+    """Means of experiments and the reach of their intervals: a tenth more than t(0.975, 9)."""
     n = drawn.shape[1]
     assert n == 10
-    return drawn.mean(axis=1), 2.262 * drawn.std(axis=1, ddof=1) / math.sqrt(n)
+    return drawn.mean(axis=1), 1.1 * 2.262 * drawn.std(axis=1, ddof=1) / math.sqrt(n)
 
 
-def test_equal_cells_alarm_in_one_of_twenty_simulations() -> None:
+def test_equal_cells_alarm_in_less_than_one_of_twenty_simulations() -> None:
     rng = np.random.default_rng(1)
 
     rates = [
-        noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).false_alarm_rate
+        noise(*pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).false_alarm_rate
         for k in range(20)
     ]
 
-    assert 0.04 <= float(np.mean(rates)) <= 0.06
+    assert 0.02 <= float(np.mean(rates)) <= 0.05
 
 
 def test_with_a_wide_margin_every_quiet_pair_is_equivalent() -> None:
     found = noise(
-        pairs(np.random.default_rng(1), 30, 0.001),
+        *pairs(np.random.default_rng(1), 30, 0.001),
         launches=10,
         margin=0.02,
         adaptive=False,
@@ -64,20 +72,24 @@ def test_the_smallest_detectable_slowdown_is_found_nine_times_in_ten() -> None:
     rng = np.random.default_rng(2)
     shares = []
     for k in range(20):
-        found = noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k)
+        found = noise(*pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k)
         assert found.detectable_ratio is not None
-        drawn = rng.normal(math.log1p(found.detectable_ratio), 0.02, (2000, 10))
-        means, reaches = student_says(drawn)
-        shares.append(float(np.mean(means - reaches > 0)))
+        slower, baseline = rng.normal(0, 0.02 / math.sqrt(2), (2, 1000, 10))
+        slower += math.log1p(found.detectable_ratio)
+        means, reaches = student_says(slower - baseline)
+        ranks = [compare_ranks(*sides) for sides in zip(slower, baseline, strict=True)]
+        by_ranks = [each is not None and each.interval.high < 1 for each in ranks]
+        shares.append(float(np.mean((means - reaches > 0) | by_ranks)))
 
-    # Thirty pairs tell a spread to 13 %, so calibrations differ; on the whole they are right.
-    assert float(np.mean(shares)) == pytest.approx(0.9, abs=0.03)
+    # Thirty pairs tell a spread to 13 %, so calibrations differ, and too small a spread costs more
+    # than too large a one gains: the mean of twenty is 0.87 with a standard deviation of 0.02.
+    assert float(np.mean(shares)) == pytest.approx(0.87, abs=0.06)
 
 
 def test_the_floor_is_the_reach_of_an_interval() -> None:
     rng = np.random.default_rng(3)
     floors = [
-        noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).floor_ratio
+        noise(*pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).floor_ratio
         for k in range(20)
     ]
     _, reaches = student_says(rng.normal(0, 0.02, (4000, 10)))
@@ -98,6 +110,7 @@ def test_the_order_of_the_copies_does_not_matter(
     one, other = (
         noise(
             [math.exp(sign * log) for log in logs],
+            [0.0] * len(logs),
             launches=launches,
             margin=0.02,
             adaptive=True,
@@ -114,7 +127,7 @@ def test_more_launches_lower_the_floor() -> None:
     ratios = pairs(np.random.default_rng(4), 30)
 
     found = [
-        noise(ratios, launches=n, margin=MARGIN, adaptive=False, seed=1) for n in (4, 8, 16, 30)
+        noise(*ratios, launches=n, margin=MARGIN, adaptive=False, seed=1) for n in (4, 8, 16, 30)
     ]
 
     sizes = [one.detectable_ratio or math.inf for one in found]
@@ -128,17 +141,20 @@ def test_stopping_at_a_narrow_interval_raises_the_floor() -> None:
     ratios = pairs(np.random.default_rng(5), 20)
 
     fixed, adaptive = (
-        noise(ratios, launches=10, margin=MARGIN, adaptive=price, seed=1).floor_ratio
+        noise(*ratios, launches=10, margin=MARGIN, adaptive=price, seed=1).floor_ratio
         for price in (False, True)
     )
 
-    assert math.log1p(adaptive) == pytest.approx(1.1 * math.log1p(fixed))
+    assert math.log1p(adaptive) == pytest.approx(1.2 / 1.1 * math.log1p(fixed))
 
 
 def test_a_host_that_is_too_noisy_has_no_detectable_slowdown() -> None:
     wild = [0.01, 100.0, 0.01]
 
-    assert noise(wild, launches=2, margin=0.02, adaptive=False, seed=1).detectable_ratio is None
+    assert (
+        noise(wild, [0.0] * 3, launches=2, margin=0.02, adaptive=False, seed=1).detectable_ratio
+        is None
+    )
 
 
 def test_a_spread_is_a_share() -> None:
@@ -150,7 +166,7 @@ def test_a_spread_is_a_share() -> None:
 
 def test_two_pairs_give_no_floor() -> None:
     with pytest.raises(ValueError, match="three pairs"):
-        noise([1.0, 1.1], launches=6, margin=0.02, adaptive=False, seed=1)
+        noise([1.0, 1.1], [0.0, 0.0], launches=6, margin=0.02, adaptive=False, seed=1)
 
 
 def one_in_ten_slow(rng: np.random.Generator, *size: int) -> NDArray[np.float64]:
@@ -179,21 +195,20 @@ def compared_for_real(trials: int, *, slowdown: float, adaptive: bool = False) -
     return found
 
 
-def known_pairs() -> list[float]:
+def known_pairs() -> Pairs:
     """Pairs enough to know that noise."""
-    times = one_in_ten_slow(np.random.default_rng(6), 2, 500)
-    return [float(ratio) for ratio in times[0] / times[1]]
+    return pairs_of(one_in_ten_slow(np.random.default_rng(6), 2, 500))
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
     adaptive: bool,
 ) -> None:
-    drawn = experiments(known_pairs(), launches=10, adaptive=adaptive, seed=1)
+    drawn = experiments(*known_pairs(), launches=10, adaptive=adaptive, seed=1)
 
     for slowdown in (0.02, 0.03, 0.05):
         promised = np.mean(
-            [detectable_slowdown(one, 0.02) <= math.log1p(slowdown) for one in drawn]
+            [each.detectable_slowdown(0.02) <= math.log1p(slowdown) for each in drawn]
         )
         real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
         found = np.mean([one.verdict == "slower" for one in real])
@@ -204,7 +219,7 @@ def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
 
 
 def test_with_slow_outliers_floor_and_false_alarms_match_a_comparison() -> None:
-    promised = noise(known_pairs(), launches=10, margin=0.02, adaptive=False, seed=1)
+    promised = noise(*known_pairs(), launches=10, margin=0.02, adaptive=False, seed=1)
 
     real = compared_for_real(300, slowdown=0.0)
 

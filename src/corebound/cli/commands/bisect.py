@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import typer
 
+from corebound.analysis.wording import precise_speed
 from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.verdicts import slowdown_text
 from corebound.records.run_record import Commit
 from corebound.stats.bisection import BisectionOutcome
 from corebound.text import one_line
@@ -85,8 +85,8 @@ def _answer(result: BisectResult) -> Iterator[str]:
 def _size(ending: BisectionOutcome) -> str:
     if ending.slowdown_ratio is None or ending.interval is None:
         return "slower or faster by an unknown factor"
-    bounds = ending.interval.low, ending.interval.high
-    return slowdown_text(ending.slowdown_ratio, bounds)
+    ends = 1 / ending.interval.high, 1 / ending.interval.low
+    return precise_speed(1 / ending.slowdown_ratio, ends)
 
 
 def _commit_name(commit: Commit) -> str:

@@ -6,12 +6,13 @@ import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
+from corebound.analysis.wording import precise_speed, verdict_word
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.verdicts import slowdown_bounds, slowdown_text
 from corebound.errors import REGRESSION
+from corebound.stats.intervals import ratio_interval_pair
 from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
@@ -59,19 +60,19 @@ def _text(result: ReproduceResult) -> str:
 
 
 def _answer(result: ReproduceResult) -> str:
-    if result.holds:
-        return f"= The result holds: equivalent, within ±{units.percent(result.margin, 0)}."
     verdict = result.comparison.verdict
+    sign = verdict_word(verdict).sign
+    if result.holds:
+        return f"{sign} The result holds: equivalent, within ±{units.percent(result.margin, 0)}."
     if result.holds is False:
-        sign = "▼" if result.comparison.verdict == "slower" else "▲"
         return f"{sign} The result does not hold: {verdict}."
     needed = result.comparison.launches_needed
     more = f" About {needed} launches are needed: --launches {needed}." if needed else ""
-    if result.comparison.verdict == "inconclusive":
-        return f"? Inconclusive.{more}"
+    if verdict == "inconclusive":
+        return f"{sign} Inconclusive.{more}"
     return f"? Inconclusive: {verdict}, but possibly within the margin.{more}"
 
 
 def _size(result: ReproduceResult) -> str:
     comparison = result.comparison
-    return slowdown_text(1 / comparison.speedup_ratio, slowdown_bounds(comparison))
+    return precise_speed(comparison.speedup_ratio, ratio_interval_pair(comparison.interval))

@@ -14,13 +14,17 @@ from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note, launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import (
     NO_BASELINE,
     capital,
     compared_bounds,
+    open_note,
     relative_speed,
     times,
+    verdict_word,
 )
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
@@ -31,8 +35,10 @@ from corebound.cli.output.plan_notes import (
     variables_note,
 )
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.verdicts import VERDICT_WIDTH, verdict_text
+from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
+from corebound.present.time_spent import time_sentence
+from corebound.stats.comparison import Comparison
 from corebound.workflow.execute import Reporter, RunResult
 from corebound.workflow.host_checks import new_today
 from corebound.workflow.prepare import PreparedRun
@@ -89,10 +95,12 @@ def print_run(result: RunResult, console: Console) -> None:
             continue
         print_table(_table(scenario_result), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
-        for note in mode_notes(scenario_result):
-            console.print(Text(note))
-        if floor := noise_floor_note(calibration, launches=_fewest_launches(scenario_result)):
-            console.print(Text(floor))
+        floor = noise_floor_note(calibration, launches=_fewest_launches(scenario_result))
+        seen = unconfirmed(scenario_result)
+        notes = (seen.text if seen else "", *mode_notes(scenario_result), floor)
+        for note in filter(None, notes):
+            # Not wrapped, so that a command can be copied.
+            console.print(Text(note), soft_wrap=True)
     if any(
         scenario_result.ranked
         and not calibration_for(calibrations, scenario_result.run, scenario_result.source)
@@ -109,6 +117,9 @@ def print_run(result: RunResult, console: Console) -> None:
             Text(f"Brackets: not significant after correcting for {compared} comparisons.")
         )
     console.print(Text(f"{capital(launch_counts(result.launches).says)}."))
+    spent = time_spent(result.launches, results)
+    between = between_launches(result.launches, spent.values())
+    print_sections([time_sentence(spent, between)], console)
     if (snapshot := result.run.snapshot_in(result.environments)) is not None:
         console.print(
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
@@ -154,10 +165,15 @@ def _table(result: ScenarioResult) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
     table.add_column("95 % CI", justify="right", min_width=len("−15 to +15 %"))
-    table.add_column("verdict", min_width=VERDICT_WIDTH)
+    table.add_column("verdict", min_width=len("? inconclusive"))
     for cell in result.cells:
         table.add_row(*_row(cell, result.decided))
     return table
+
+
+def _verdict(comparison: Comparison) -> str:
+    needed = open_note(comparison)
+    return ", ".join(filter(None, (verdict_word(comparison.verdict).text, needed)))
 
 
 def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
@@ -175,7 +191,7 @@ def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
     if comparison is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, disturbed)))
-    verdict = "; ".join(filter(None, (verdict_text(comparison), disturbed)))
+    verdict = "; ".join(filter(None, (_verdict(comparison), disturbed)))
     if _differs_by_itself(cell) and cell.cell.id not in decided:
         verdict = f"({verdict})"
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -138,19 +139,23 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
 
 def table_axis(table: Table) -> Axis | None:
     """The axis that the comparisons which a table draws share; None without any."""
-    changes = [change for change in table.effects if change.comparison is not None]
-    comparisons = [change.comparison for change in changes if change.comparison is not None]
-    return comparison_axis(comparisons, margin=changes[0].margin) if changes else None
+    comparisons = [change.comparison for change in table.effects if change.comparison is not None]
+    margin = max((change.margin for change in table.effects), default=0.0)
+    return comparison_axis(comparisons, margin=margin) if comparisons else None
 
 
-def table_ticks(axis: Axis | None) -> tuple[Tick, ...]:
-    """The labels of that axis."""
-    return effect_ticks(axis, NARROW_COLUMN) if axis is not None else ()
+def table_ticks(table: Table, axis: Axis | None) -> tuple[Tick, ...]:
+    """The labels of that axis; where some values are no times, they have no direction."""
+    if axis is None:
+        return ()
+    are_times = all(change.words == ("faster", "slower") for change in table.effects)
+    return effect_ticks(axis, NARROW_COLUMN if are_times else math.inf)
 
 
 def change_svg(change: Change, axis: Axis) -> str:
     """Draw a comparison of a table: its interval against 1."""
-    return spark_svg(comparison_plot(change.comparison, margin=change.margin), axis)
+    plot = comparison_plot(change.comparison, margin=change.margin, verdict=change.verdict)
+    return spark_svg(plot, axis)
 
 
 def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) -> tuple[Tick, ...]:

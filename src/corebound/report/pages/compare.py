@@ -1,173 +1,193 @@
-"""The page that compares two runs."""
+"""The page that compares two runs, or two commits of an imported project."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import CommandLine, compare_again_command
-from corebound.analysis.compared import comparison_summary, no_difference_note
+from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
+from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
+from corebound.analysis.compared import ComparedRow, comparison_summary, no_difference_note
 from corebound.analysis.noise_floor import noise_floor_notes
-from corebound.analysis.run_comparison import (
-    RUNS_CAVEAT,
-    ComparedCell,
-    RunComparison,
-    commit_title,
-    run_variation_note,
+from corebound.analysis.run_comparison import RunComparison
+from corebound.analysis.series_names import series_name
+from corebound.analysis.wording import day, full_name, interval_name, rich
+from corebound.present.compare import (
+    Compared,
+    compare_table,
+    comparison_verdict,
+    noun_of,
+    reservation,
+    side_titles,
 )
-from corebound.analysis.wording import (
-    NO_ESTIMATE,
-    NOT_COMPARED,
-    Label,
-    Text,
-    TextSpan,
-    ValueWithBounds,
-    VerdictWord,
-    count,
-    day,
-    full_name,
-    label,
-    launches_to_decide,
-    rich,
-    time_text,
-    verdict_word,
-    within,
-)
-from corebound.records.run_record import Run
-from corebound.report.charts.axis import Axis
-from corebound.report.charts.intervals import (
-    LAUNCHES_NEEDED_NOTE,
-    NARROW_COLUMN,
-    IntervalPlot,
-    comparison_axis,
-    comparison_plot,
-    effect_ticks,
-)
-from corebound.report.elements import Head, Hero, Tick
+from corebound.present.sections import Table
+from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
+from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
-from corebound.report.urls import comparison_data, run_file
-from corebound.stats.comparison import Comparison
-from corebound.stats.intervals import Interval
-from corebound.stats.launch_summary import CellSummary
-from corebound.units import time_unit
+from corebound.report.pages.changes import commit_link
+from corebound.report.urls import commits_data, comparison_data, run_file, series_url
 
-# The cells that differ most. The histories of the others are on their scenarios' pages.
+# The rows that differ most. The histories of the others are on their own pages.
 _MOST_HISTORIES = 6
-
-
-class CompareRow(Struct, frozen=True, kw_only=True):
-    """One cell in both runs; the bounds in `before` and `after` may be empty.
-
-    Attributes:
-        comparison: None if the two cannot be compared.
-        change: Its ratio in words; empty without one.
-        note: Below the verdict: how many launches would decide it, or a doubt; may be empty.
-        command: Measures it again; None if unknown.
-    """
-
-    title: str
-    address: str
-    label: Label
-    before: ValueWithBounds
-    after: ValueWithBounds
-    plot: IntervalPlot
-    comparison: Comparison | None
-    change: str
-    verdict: VerdictWord
-    note: str
-    command: CommandLine | None
-
-
-class RatioTable(Struct, frozen=True, kw_only=True):
-    """Cells on one axis, which is None if no cell has a ratio."""
-
-    axis: Axis | None
-    ticks: tuple[Tick, ...]
-    rows: tuple[CompareRow, ...]
-
-    @classmethod
-    def of(
-        cls, rows: tuple[CompareRow, ...], *, margins: Sequence[float], column: float
-    ) -> RatioTable:
-        """A table of rows with these margins, whose labels fit into a column of this width."""
-        comparisons = [row.comparison for row in rows if row.comparison]
-        axis = comparison_axis(comparisons, margin=max(margins)) if comparisons else None
-        return cls(axis=axis, ticks=effect_ticks(axis, column) if axis else (), rows=rows)
+# The largest number of rows without a clear difference; the command shows all of them.
+_MOST_UNCLEAR = 250
+_MOST_NAMED = 50
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
-    """The comparison of two runs: findings first, the rest folded.
+    """The comparison of two runs or commits: findings first, the rest folded.
 
     Attributes:
-        what: Whether the two are runs or commits.
-        runs: (what it is, name, address or empty) of both.
+        what: The word for one side: a run or a commit.
+        noun: The word for a row, singular and plural.
+        sides: (what it is, name, address or empty) of both.
         others_summary: The numbers of the remaining comparisons, by why they are not findings.
-        others_note: The meaning of the numbers below inconclusive verdicts; empty without any.
-        not_comparable, only_in_one: Cells that are not compared, and why.
+        others_notes: What to know of these.
+        not_comparable, only_in_one: Rows that are not compared, and why.
         data: Address of all values as CSV.
     """
 
-    what: Literal["run", "commit"]
+    what: str
+    noun: tuple[str, str]
     head: Head
     hero: Hero
     command: CommandLine
-    runs: tuple[tuple[str, str, str], ...]
-    findings: RatioTable
-    others: RatioTable
+    sides: tuple[tuple[str, str, str], ...]
+    findings: Table
+    others: Table
     others_summary: str
-    others_note: str
+    others_notes: tuple[str, ...]
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
     data: str
-    histories: tuple[HistoryPanel, ...] = ()
+    histories: tuple[HistoryPanel, ...]
 
 
-def compare_page(comparison: RunComparison, context: PageContext) -> ComparePage:
-    """Build the page of one comparison, with noise floors and with the histories of both runs."""
-    noise = noise_floor_notes(context.calibrations, comparison.after, launches=comparison.launches)
-    findings = [cell for cell in comparison.cells if cell.is_finding]
-    cells = [cell for cell in comparison.cells if not cell.is_finding]
-    unclear = _table(comparison, cells)
-    title = f"{day(comparison.before.started_at)} against {day(comparison.after.started_at)}"
-    return ComparePage(
+def compare_page(comparison: Compared, context: PageContext) -> ComparePage:
+    """Build the page of one comparison, with the histories in which both sides are marked."""
+    if isinstance(comparison, RunComparison):
+        return _runs(comparison, context)
+    return _commits(comparison, context)
+
+
+def _runs(comparison: RunComparison, context: PageContext) -> ComparePage:
+    before, after = comparison.before, comparison.after
+    return _page(
+        comparison,
         what="run",
         head=Head(
-            title=f"Corebound: runs {comparison.before.id} and {comparison.after.id}",
-            description=f"Two runs on {comparison.after.host.name}, cell by cell.",
-            made=f"Measured with corebound {comparison.after.corebound}.",
+            title=f"Corebound: runs {before.id} and {after.id}",
+            description=f"Two runs on {after.host.name}, cell by cell.",
+            made=f"Measured with corebound {after.corebound}.",
         ),
-        hero=Hero(
-            title=f"Two runs on {comparison.after.host.name}",
-            context=title,
-            verdict=comparison_verdict([cell.comparison for cell in findings if cell.comparison]),
-            support=rich(
-                f"{comparison_summary(comparison.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
-                f" {run_variation_note(comparison)}",
-                *(f" {floor}" for floor in noise),
-            ),
-        ),
-        command=CommandLine(f"corebound compare {comparison.before.id} {comparison.after.id}"),
-        runs=(_run("Before", comparison.before), _run("After", comparison.after)),
-        findings=_table(comparison, findings),
-        others=unclear,
-        others_summary=no_difference_note(cells),
-        others_note=LAUNCHES_NEEDED_NOTE if any(row.note for row in unclear.rows) else "",
-        not_comparable=comparison.not_comparable,
-        only_in_one=comparison.only_in_one,
-        data=f"../{comparison_data(comparison.before, comparison.after)}",
-        histories=_histories(comparison, findings, context.history),
+        title=f"Two runs on {after.host.name}",
+        context=f"{day(before.started_at)} against {day(after.started_at)}",
+        support=noise_floor_notes(context.calibrations, after, launches=comparison.launches),
+        names=(before.id, after.id),
+        links=(f"../{run_file(before)}", f"../{run_file(after)}"),
+        data=comparison_data(before, after),
+        histories=_histories_of_cells(comparison, context.history),
     )
 
 
-def _histories(
-    comparison: RunComparison, findings: Sequence[ComparedCell], history: ChangeHistory
-) -> tuple[HistoryPanel, ...]:
+def _commits(comparison: CommitComparison, context: PageContext) -> ComparePage:
+    project, before, after = comparison.project, comparison.before, comparison.after
+    short, first = (before.sha[:10], after.sha[:10]), comparison.series[0]
+    support = [_of_samples(comparison.series)]
+    if not all(map(_has_command, comparison.series)):
+        support.append(NO_COMMAND)
+    return _page(
+        comparison,
+        what="commit",
+        head=Head(
+            title=f"{project}: commits {short[0]} and {short[1]}",
+            description=f"Two commits of {project}, benchmark by benchmark.",
+            made=f"Imported from {project}; page made {day(context.now)}.",
+        ),
+        title=f"Two commits of {project}",
+        context=f"{short[0]} against {short[1]}",
+        support=support,
+        names=short,
+        links=(
+            commit_link(first.series, first.before_point),
+            commit_link(first.series, first.after_point),
+        ),
+        data=commits_data(project, before.sha, after.sha),
+        histories=_histories_of_series(comparison, context.history),
+    )
+
+
+def _page(
+    comparison: Compared,
+    *,
+    what: str,
+    head: Head,
+    title: str,
+    context: str,
+    support: Sequence[str],
+    names: tuple[str, str],
+    links: tuple[str, str],
+    data: str,
+    histories: Sequence[HistoryPanel],
+) -> ComparePage:
+    noun, rows = noun_of(comparison), comparison.rows
+    unclear = [row for row in rows if not row.is_finding]
+    notes = [LAUNCHES_NEEDED_NOTE] if any(row.launches_needed for row in unclear) else []
+    if (left_out := len(unclear) - _MOST_UNCLEAR) > 0:
+        notes.append(f"{left_out:,} more are not shown; the CSV below has all.")
+    sentences = (f"{comparison_summary(rows, noun)}.", reservation(comparison), *support)
+    return ComparePage(
+        what=what,
+        noun=noun,
+        head=head,
+        hero=Hero(
+            title=title,
+            context=context,
+            verdict=comparison_verdict(comparison),
+            support=rich(" ".join(filter(None, sentences))),
+        ),
+        command=CommandLine(f"corebound compare {' '.join(names)}"),
+        sides=tuple(zip(("Before", "After"), side_titles(comparison), links, strict=True)),
+        findings=compare_table(comparison, shows=lambda row: row.is_finding, address=_address),
+        others=compare_table(
+            comparison, shows=lambda row: not row.is_finding, most=_MOST_UNCLEAR, address=_address
+        ),
+        others_summary=no_difference_note(unclear),
+        others_notes=tuple(notes),
+        not_comparable=_limit(comparison.not_comparable),
+        only_in_one=_limit(comparison.only_in_one),
+        data=f"../{data}",
+        histories=tuple(histories),
+    )
+
+
+def _limit(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    more = len(named) - _MOST_NAMED
+    return (*named[:_MOST_NAMED], *([(f"{more:,} more", "")] if more > 0 else []))
+
+
+def _address(row: ComparedRow) -> str:
+    if isinstance(row, ComparedSeries):
+        return f"../{series_url(row.series)}"
+    return f"../scenario/{row.scenario}.html"
+
+
+def _of_samples(all_series: Sequence[ComparedSeries]) -> str:
+    """What the brackets below the values contain, if there are any."""
+    if not any(series.before_point.bounds or series.after_point.bounds for series in all_series):
+        return ""
+    name = interval_name(series.series for series in all_series)
+    return f"Below each value is the {name} of its own samples."
+
+
+def _has_command(series: ComparedSeries) -> bool:
+    return between_command((series.series,), series.before_point, series.after_point) is not None
+
+
+def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> list[HistoryPanel]:
     """The histories of the cells that differ most, with both runs marked."""
     host = comparison.after.host.id
     series = {
@@ -176,115 +196,28 @@ def _histories(
         if series.host == host
     }
     words = {comparison.before.id: "before", comparison.after.id: "after"}
-    panels = []
-    for cell in findings:
+    panels: list[HistoryPanel] = []
+    for cell in comparison.cells:
         own = series.get((cell.scenario, cell.cell))
-        moments = own.points.moments if own else ()
+        moments = own.points.moments if own and cell.is_finding else ()
         marks = [(moment.at, words[moment.run]) for moment in moments if moment.run in words]
-        if own is None or len(marks) < len(words):
-            continue
-        title = f"{cell.title}: {full_name(cell.configuration)}"
-        panels.append(history_panel((own,), history, title=title, compared=marks))
-    return tuple(panels[:_MOST_HISTORIES])
+        if own is not None and len(marks) == len(words) and len(panels) < _MOST_HISTORIES:
+            title = f"{cell.title}: {full_name(cell.configuration)}"
+            panels.append(history_panel((own,), history, title=title, compared=marks))
+    return panels
 
 
-def comparison_verdict(
-    findings: Sequence[Comparison],
-    *,
-    what: tuple[str, str] = ("cell", "cells"),
-    words: tuple[str, str] = ("slower", "faster"),
-) -> Text:
-    """The verdict of a comparison, from its clear differences.
-
-    Args:
-        findings: The clear differences.
-        what: The name of one item, singular and plural.
-        words: The words for ratios below 1 and above 1.
-    """
-    slower = sum(comparison.verdict == "slower" for comparison in findings)
-    faster = len(findings) - slower
-    if not findings:
-        return rich(f"No {what[0]} clearly differs.")
-    parts: list[str | TextSpan] = []
-    if slower:
-        parts += [f"{count(slower, *what)} ", TextSpan(words[0], "bad")]
-    if faster:
-        parts += [", " if parts else "", f"{count(faster, *what)} ", TextSpan(words[1], "good")]
-    return rich(*parts, ".")
-
-
-def _table(comparison: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
-    rows = tuple(_row(comparison, cell) for cell in cells)
-    return RatioTable.of(rows, margins=[cell.margin for cell in cells], column=NARROW_COLUMN)
-
-
-def _run(what: str, run: Run) -> tuple[str, str, str]:
-    commit = f", commit {commit_title(run.commit)}" if run.commit else ""
-    return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
-
-
-def _row(run_comparison: RunComparison, cell: ComparedCell) -> CompareRow:
-    comparison = cell.comparison
-    before, after = side_by_side(
-        _value_with_bounds(cell.before_summary),
-        _value_with_bounds(cell.after_summary),
-        unit=_shared_unit((cell.before_summary.interval, cell.after_summary.interval)),
-    )
-    verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
-    doubt = ""
-    if cell.is_finding and run_comparison.code is not None:
-        verdict, doubt = replace(verdict, tone="plain"), f"{run_comparison.code}: host or noise"
-    if comparison and not cell.is_significant and comparison.verdict in {"faster", "slower"}:
-        verdict = verdict_word("inconclusive")
-    return CompareRow(
-        title=cell.title,
-        address=f"../scenario/{cell.scenario}.html",
-        label=label(cell.configuration),
-        before=before,
-        after=after,
-        plot=comparison_plot(comparison, margin=cell.margin, verdict=verdict),
-        comparison=comparison,
-        change=cell.ratio_text,
-        verdict=verdict,
-        note=doubt or (launches_to_decide(comparison.launches_needed) if comparison else ""),
-        command=compare_again_command(
-            run_comparison.before, run_comparison.after, cell.configuration
-        ),
-    )
-
-
-def side_by_side(
-    before: ValueWithBounds, after: ValueWithBounds, *, unit: str
-) -> tuple[ValueWithBounds, ValueWithBounds]:
-    """Two values for adjacent columns: a unit that their intervals share is written once.
-
-    Args:
-        before: The earlier value.
-        after: The later value.
-        unit: The unit of all ends of both; empty if they share none.
-    """
-    if before.ends and after.ends:
-        before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
-    return _on_one_line(before), _on_one_line(after)
-
-
-def _shared_unit(intervals: Sequence[Interval | None]) -> str:
-    """The unit of all ends of these intervals; empty if they differ or an interval is unknown."""
-    ends_ns = [end for interval in intervals if interval for end in (interval.low, interval.high)]
-    units = {time_unit(end)[1] if math.isfinite(end) else "" for end in ends_ns}
-    return units.pop() if len(units) == 1 else ""
-
-
-def _on_one_line(figure: ValueWithBounds) -> ValueWithBounds:
-    """The value with its interval on one line, because half an interval would be misread."""
-    if figure.ends == NO_ESTIMATE:
-        return figure
-    return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
-
-
-def _value_with_bounds(summary: CellSummary) -> ValueWithBounds:
-    interval = summary.interval
-    return ValueWithBounds(
-        value=time_text(summary.median_ns),
-        ends=within(interval.low, interval.high, time_text) if interval else "",
-    )
+def _histories_of_series(
+    comparison: CommitComparison, history: ChangeHistory
+) -> list[HistoryPanel]:
+    """The histories of the series that differ most, with both commits marked."""
+    findings = [series for series in comparison.series if series.is_finding]
+    return [
+        history_panel(
+            (series.series,),
+            history,
+            title=series_name(series.series),
+            compared=[(series.before_point.at, "before"), (series.after_point.at, "after")],
+        )
+        for series in findings[:_MOST_HISTORIES]
+    ]

@@ -15,8 +15,15 @@ from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.recommendation import Advice, Effect, advise, greatest_difference, headline
-from corebound.analysis.scenario_result import ScenarioResult, findings
+from corebound.analysis.recommendation import (
+    Advice,
+    Effect,
+    advise,
+    cause_of,
+    greatest_difference,
+    headline,
+)
+from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -24,6 +31,7 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     VerdictWord,
+    about_time,
     capital,
     coded,
     compared_bounds,
@@ -393,6 +401,11 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
             action=_action(top),
             duel=_duel(top.largest),
         )
+    return _undecided(advices)
+
+
+def _undecided(advices: Sequence[Advice]) -> _Headline:
+    """What is known where no effect is decided, and what to run."""
     to_measure = next((advice for advice in advices if advice.command is not None), None)
     action = _action(to_measure) if to_measure else None
     compared = [advice for advice in advices if advice.best]
@@ -403,15 +416,12 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     left = f" {count(inconclusive, 'scenario')} need more launches." if inconclusive > 1 else ""
     left = left or (" One scenario needs more launches." if inconclusive else "")
     if most is None or most > _MOST_KEPT or len(compared) < len(advices):
+        if (seen := _seen(advices)) is not None:
+            return seen
         nearest = max(compared, key=_best_speedup)
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
-        if inconclusive < len(advices):
-            verdict = rich("Keep the default until more is measured.")
-        elif len(advices) == 1:
-            verdict = rich("Not decided yet: more launches are needed.")
-        else:
-            verdict, left = rich("No scenario is decided yet: all need more launches."), ""
+        verdict = rich("Keep the default until more is measured.")
         if inconclusive == len(advices) and _can_be_resumed([each.result for each in advices]):
             action = Action(prompt="Run", line=RESUME)
         elif nearest.command is not None:
@@ -420,6 +430,23 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
         verdict = rich("Keep the default: nothing beats it by more than ", strong(ratio(most)), ".")
         support = f"With 95 % confidence, in {count(len(compared), 'scenario')}."
     return _Headline(verdict=verdict, support=rich(f"{support}{left}"), action=action)
+
+
+def _seen(advices: Sequence[Advice]) -> _Headline | None:
+    """The largest difference that was seen where nothing is decided; None without any."""
+    found = [(each.seen, each.result.scenario.title) for each in advices if each.seen]
+    if not found:
+        return None
+    seen, title = max(found, key=lambda each: each[0].effect.distance)
+    others = f" {count(len(found), 'scenario')} are not decided." if len(found) > 1 else ""
+    return _Headline(
+        verdict=coded(
+            f"{title}: {seen.says[:1].lower()}{seen.says[1:]}" if len(advices) > 1 else seen.says
+        ),
+        support=rich(f"{seen.basis}; to confirm it takes {about_time(seen.duration_s)}.{others}"),
+        action=Action(prompt="Confirm", line=seen.command),
+        duel=_duel(seen.effect),
+    )
 
 
 # A larger difference that is still possible is no reason to keep the default.
@@ -459,17 +486,9 @@ def _effect_support(advice: Advice, effect: Effect) -> Text:
         text = f"{capital(compared_bounds(comparison))}."
     else:
         text = f"95 % CI {compared_bounds(comparison)}{pairs if comparison.pairs else ''}."
-    slower = effect.slower.cell.key
-    cause = next(
-        (
-            finding
-            for finding in findings(advice.result)
-            if any(cell.key == slower for cell in finding.cells[:1])
-        ),
-        None,
-    )
+    cause = cause_of(advice.result, effect.slower)
     said = () if advice.use is effect else rich(f" {advice.says}")
-    return (*rich(text), *(coded(f" Likely cause: {cause.what}") if cause else ()), *said)
+    return (*rich(text), *(coded(f" Likely cause: {cause}") if cause else ()), *said)
 
 
 def _action(advice: Advice) -> Action | None:

@@ -16,10 +16,13 @@ from corebound.analysis.launch_metrics import (
     launch_counts,
     reason_of,
 )
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, total_time
 from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
-from corebound.present.sections import Fact
+from corebound.present.sections import Fact, Table
+from corebound.present.time_spent import time_table
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import Head, Hero, damaged_records
@@ -37,6 +40,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
         uncounted: Those that were discarded or failed.
         fixes: What to do about them: each advice once, with the number of launches it is for.
         counts: The number of launches of each kind.
+        time: Where its time went.
     """
 
     run: Run
@@ -49,16 +53,23 @@ class RunPage(Struct, frozen=True, kw_only=True):
     uncounted: tuple[tuple[Launch, tuple[str, ...]], ...]
     fixes: tuple[tuple[str, str], ...]
     counts: LaunchCounts
+    time: Table
 
 
 def run_page(
-    run: Run, launches: Sequence[Launch], *, raw: bool = True, faults: Sequence[Fault] = ()
+    run: Run,
+    launches: Sequence[Launch],
+    *,
+    results: Sequence[ScenarioResult] = (),
+    raw: bool = True,
+    faults: Sequence[Fault] = (),
 ) -> RunPage:
     """Build the page of one run.
 
     Args:
         run: The run.
         launches: All its launches, in any order.
+        results: Its results that are the latest.
         raw: Whether its records are in the site.
         faults: Records of it that could not be read.
     """
@@ -74,6 +85,7 @@ def run_page(
     )
     fixes = Counter(fix_of(launch, launches) for launch, _ in uncounted)
     counts = launch_counts(launches)
+    spent = time_spent(launches, results)
     return RunPage(
         run=run,
         head=Head(
@@ -97,6 +109,7 @@ def run_page(
             (fix, count(number, "launch", "launches")) for fix, number in fixes.most_common() if fix
         ),
         counts=counts,
+        time=time_table(spent, between_launches(launches, spent.values())),
     )
 
 

@@ -19,7 +19,7 @@ from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
-from corebound.stats.server_summary import MeanWithInterval, ServedCell, p99_9_ns, summarise_served
+from corebound.stats.server_summary import ServedCell, TypicalValue, p99_9_ns, summarise_served
 from corebound.units import duration, percent, significant, time_unit
 
 # Axes that set the load, in contrast to the server's configuration.
@@ -86,7 +86,7 @@ def _by_name_without_load(
     return groups
 
 
-def _ends(estimate: MeanWithInterval, unit: float) -> tuple[float, float] | None:
+def _ends(estimate: TypicalValue, unit: float) -> tuple[float, float] | None:
     interval = estimate.interval
     return None if interval is None else (interval.low / unit, interval.high / unit)
 

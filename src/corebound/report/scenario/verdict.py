@@ -16,6 +16,7 @@ from corebound.analysis.launch_metrics import (
     metric_of,
 )
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,
@@ -358,12 +359,14 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
             f"Every configuration is as fast as {name} here, within"
             f" ±{percent(result.measure.margin, 0)}."
         )
-    elif not any(rival.comparison.interval or rival.comparison.launches_needed for rival in rivals):
-        verdict = rich("Not decided yet: too few launches to compare.")
+    elif (seen := unconfirmed(result)) is not None:
+        values = _value_spans(seen.effect.cell, seen.effect.other, seen.effect.comparison)
+        reason = coded(seen.text.removeprefix(f"{seen.says} "))
+        return coded(seen.says), rich(*reason, " ", *values, _same_text(result))
     else:
         verdict = rich(f"No configuration is clearly faster than {name} here.")
     support: list[str | TextSpan] = [
-        "Closest: ",
+        "Fastest alternative: ",
         strong(full_name(cell.cell)),
         f", {relative_speed(comparison.speedup_ratio)}. ",
         *_value_spans(cell, nearest.baseline, comparison),
@@ -381,10 +384,13 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
-    if same := same_configurations(result):
-        have = "configuration has" if same == 1 else "configurations have"
-        support.append(f" {same} {have} the same CPUs and threads as another on this host.")
-    return verdict, rich(*support)
+    return verdict, rich(*support, _same_text(result))
+
+
+def _same_text(result: ScenarioResult) -> str:
+    same = same_configurations(result)
+    have = "configuration has" if same == 1 else "configurations have"
+    return f" {same} {have} the same CPUs and threads as another on this host." if same else ""
 
 
 def _single_cell(cell: CellResult) -> tuple[Text, Text]:
@@ -445,7 +451,7 @@ def _value_spans(
         f" instead of {time_text(baseline.summary.median_ns)} ",
         f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)})."
         if comparison.interval
-        else "(no interval yet).",
+        else f"({compared_bounds(comparison)}).",
         f" {_launches_text(cell, baseline)}",
         _disturbed_note(cell, baseline),
     )

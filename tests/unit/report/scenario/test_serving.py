@@ -38,8 +38,8 @@ from corebound.scenario.traffic import MlPerf, Shape, Streamed
 from corebound.stats import latency
 from corebound.stats.launch_summary import summarise_launch
 from corebound.stats.server_summary import (
-    MeanWithInterval,
     ServedCell,
+    TypicalValue,
     judged_value_ns,
     summarise_served,
 )
@@ -575,7 +575,7 @@ def driven(rates: dict[str, float]) -> Known:
     return [
         (
             replace(cell, cell=a_cell(axes=(("parameters.rate", name),))),
-            replace(served, per_s=MeanWithInterval(value=got, interval=None)),
+            replace(served, per_s=TypicalValue(value=got, interval=None)),
         )
         for name, got in rates.items()
     ]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.records import documents, history_files
@@ -817,7 +817,7 @@ def test_commits_of_a_series_whose_analysis_failed_are_not_compared(
     assert one is not None
     assert two is not None
 
-    found = compare_commits("p", one.sha, two.sha, build_change_history([odd, other]))
+    found = compare_imported_commits("p", one.sha, two.sha, build_change_history([odd, other]))
 
     assert [one.series.scenario for one in found.series] == ["other"]
     ((name, why),) = found.not_comparable
