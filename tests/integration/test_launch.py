@@ -117,6 +117,43 @@ def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
 
 
 @pytest.mark.quick
+def test_a_launch_that_its_share_ends_counts_with_the_iterations_that_it_has(
+    run: Launcher,
+) -> None:
+    before = processes_below(os.getpid()).keys()
+
+    long = run("naps", parameters={"ms": 900}, share_s=5.0)
+    short = run("naps", parameters={"ms": 20}, iterations=1000, share_s=2.0)
+
+    assert (long.status, short.status) == ("ok", "ok"), (long.reason, short.reason)
+    assert 3 <= len(long.workers[0].wall_ns) <= 5
+    assert 3 <= len(short.workers[0].wall_ns) <= 100
+    assert (long.share_s, short.share_s) == (5.0, 2.0)
+    assert long.host is not None
+    assert processes_below(os.getpid()).keys() == before
+
+
+def test_a_launch_that_is_too_slow_for_its_share_says_what_an_iteration_takes_at_least(
+    run: Launcher,
+) -> None:
+    first = run("naps", parameters={"ms": 100_000}, share_s=1.0)
+    later = run("never_ends", share_s=1.0)
+
+    assert (first.status, later.status) == ("dropped", "dropped")
+    assert "`first`" in str(first.reason)
+    assert 0 < (first.least_iteration_ns or 0) <= 1_000_000_000
+    # Its first iteration takes no time.
+    assert (later.least_iteration_ns or 0) < 10_000_000
+
+
+def test_a_launch_that_needs_less_than_its_share_has_none(run: Launcher) -> None:
+    outcome = run("short", share_s=100.0)
+
+    assert (outcome.status, outcome.share_s) == ("ok", None)
+    assert len(outcome.workers[0].wall_ns) == 20
+
+
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("function", "where"), [("never_ends", "loop"), ("never_sets_up", "setup")]
 )

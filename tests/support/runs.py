@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from corebound.analysis.forecast import TimeLeft
 from corebound.launch.launch import LaunchResult
 from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import plan_cells
@@ -114,6 +115,7 @@ def a_runner(
     budget_s: float | None = None,
     clock: Callable[[], float] = lambda: 0.0,
     operators: bool = True,
+    expected_s: Mapping[str, float] | None = None,
 ) -> Runner:
     return Runner(
         a_run(seed=seed),
@@ -123,6 +125,7 @@ def a_runner(
         launch=one_by_one(launch),
         observer=Silent(),
         clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
+        time_left=TimeLeft(expected_s or {}),
         budget_s=budget_s,
         operators=operators,
     )

@@ -14,8 +14,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.wording import and_more, count, total_time
+from corebound.planning.budget import LEAST_ITERATIONS, Turns, blocks_within, fair_share_s
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
+from corebound.scenario.cell import Cell
 from corebound.scenario.models import Launches
 from corebound.stats.interference import is_refused
 from corebound.stats.intervals import log_interval
@@ -34,6 +37,8 @@ GUESS_FACTOR = 3.0
 # as long as expected.
 _GUESS_LAUNCHES = 2
 _GUESS_SCENARIOS = 4
+# So many scenarios that a budget has no time for are named.
+_NAMED = 5
 # A cell has two refused launches at most in a run, which has three launches of it or more.
 _MOST_OFTEN = 5 / 3
 
@@ -66,6 +71,12 @@ class Experience(Struct, frozen=True, kw_only=True):
             return self.launch_s
         return self.launch_s + self.iterating_s * (iterations / self.iterations - 1)
 
+    @property
+    def least_launch_s(self) -> float:
+        """The time that a launch takes with just enough iterations to count, in seconds."""
+        fewest = min(LEAST_ITERATIONS / self.iterations, 1.0) if self.iterations else 0.0
+        return self.launch_s - self.iterating_s * (1 - fewest)
+
     def half_width(self, launches: int) -> float | None:
         """The relative half width of the ratios' intervals, the median; None without ratios.
 
@@ -84,9 +95,10 @@ class Forecast(Struct, frozen=True, kw_only=True):
         scenario: Its name.
         since: When the run started that the forecast relies on; None for a guess.
         cells: How many cells are launched.
-        launches: The number of launches of each cell.
+        launches: The number of launches of each cell; 0 if the budget has no time for them.
         launch_s: The time of a launch, in seconds.
         duration_s: The time that these launches take, in seconds.
+        requested_s: The time of as many launches as the scenario requests at least, in seconds.
         half_width: As in `Experience.half_width`.
         range_s: The least and the longest time that is likely, in seconds, for a guess; None if a
             run tells.
@@ -98,6 +110,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
     launches: int
     launch_s: float
     duration_s: float
+    requested_s: float
     half_width: float | None
     range_s: tuple[float, float] | None = None
 
@@ -150,6 +163,16 @@ def _total_s(launches: Iterable[Launch]) -> float:
     )
 
 
+def besides_iterations_ns(launch: Launch) -> int:
+    """What a launch took beside its iterations, without its pauses for others."""
+    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
+    # One that was ended before its first iteration ended had that time for it.
+    iterations_ns = iterations_ns or launch.least_iteration_ns or 0
+    # Those of launches with `started_with` are not part of their duration.
+    paused_ns = launch.pauses.duration_ns if launch.pauses and not launch.started_with else 0
+    return max(launch.duration_ns - paused_ns - iterations_ns, 0)
+
+
 def guess(planned: Sequence[PlannedCell]) -> Experience | None:
     """What launches of a scenario usually take, without a run of it; None without a launch.
 
@@ -161,14 +184,18 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
     return Experience(
         since=None,
         launch_s=statistics.fmean(map(_usual_launch_s, planned)),
+        iterating_s=_ITERATING_S if planned[0].traffic is None else 0.0,
         spreads=(),
     )
 
 
 def _usual_launch_s(planned: PlannedCell) -> float:
-    if planned.traffic is not None:
-        return _SERVER_S
-    return planned.cell.runtime.start_up_s + _ITERATING_S
+    return usual_start_s(planned) + (_ITERATING_S if planned.traffic is None else 0.0)
+
+
+def usual_start_s(planned: PlannedCell) -> float:
+    """What a launch usually takes before it iterates, in seconds; a server takes it in all."""
+    return planned.cell.runtime.start_up_s if planned.traffic is None else _SERVER_S
 
 
 class TimeLeft:
@@ -181,6 +208,8 @@ class TimeLeft:
     def __init__(self, expected_s: Mapping[str, float]) -> None:
         """Take the expected time of a launch of each scenario, in seconds; it may lack some."""
         self._expected_s = dict(expected_s)
+        self._last_s: dict[str, float] = {}
+        self._starts: list[float] = []
         self._took_s: defaultdict[str, float] = defaultdict(float)
         self._attempts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -188,9 +217,23 @@ class TimeLeft:
     def add(self, launch: Launch) -> None:
         """Count a launch."""
         scenario = launch.cell.scenario
+        self._last_s[launch.cell.id] = _total_s((launch,))
+        if launch.served is None:
+            start_s = launch.cell.runtime.start_up_s
+            self._starts.append(besides_iterations_ns(launch) / 1e9 / max(start_s, 0.1))
         self._took_s[scenario] += _total_s((launch,))
         self._attempts[scenario] += 1
         self._refused[scenario] += is_refused(launch)
+
+    @property
+    def start_factor(self) -> float:
+        """How many times the usual time a start takes here; without a launch, the most likely."""
+        return max(statistics.median(self._starts), 1.0) if self._starts else GUESS_FACTOR
+
+    def launch_s(self, cell: Cell) -> float:
+        """The time that a launch of a cell takes: as its last one, or as others; 0 if unknown."""
+        last_s = self._last_s.get(cell.id)
+        return self._launch_s(cell.scenario, self._correction()) if last_s is None else last_s
 
     def seconds(self, left: Mapping[str, int]) -> float | None:
         """The time of the launches that are left; None if nothing is known.
@@ -241,30 +284,75 @@ class TimeLeft:
 def forecast_run(
     scenarios: Sequence[tuple[str, int, Launches, Experience]], budget_s: float | None
 ) -> tuple[Forecast, ...]:
-    """Forecast a run of several scenarios, which take turns block by block.
+    """Forecast a run of several scenarios, which take turns as the runner lets them.
 
     Args:
         scenarios: For each scenario its name, the number of cells that are launched, how many
             launches it requests, and its experience.
         budget_s: The time limit in seconds; None is no limit.
     """
-    block_s = sum(cells * experience.launch_s for _, cells, _, experience in scenarios)
-    in_time = math.inf if budget_s is None or not block_s else budget_s / block_s
+    limit_s = math.inf if budget_s is None else budget_s
+    numbers = blocks_within(
+        [
+            Turns(
+                blocks=0,
+                wanted=_wanted(launches, known),
+                block_s=cells * known.launch_s,
+                least_block_s=cells * known.least_launch_s,
+            )
+            for _, cells, launches, known in scenarios
+        ],
+        limit_s,
+    )
+    made = [
+        (number * cells, known.launch_s)
+        for number, (_, cells, _, known) in zip(numbers, scenarios, strict=True)
+    ]
+    # What a budget leaves for each launch, if it cuts them.
+    is_cut = sum(number * each_s for number, each_s in made) > limit_s
+    share_s = fair_share_s(limit_s, 0, made) if is_cut else math.inf
     return tuple(
         Forecast(
             scenario=name,
-            since=experience.since,
+            since=known.since,
             cells=cells,
-            launches=(number := int(min(_wanted(launches, experience), max(in_time, 1)))),
-            launch_s=experience.launch_s,
-            duration_s=(duration_s := number * cells * experience.launch_s),
-            half_width=experience.half_width(number),
+            launches=number,
+            launch_s=known.launch_s,
+            duration_s=(duration_s := number * cells * min(known.launch_s, share_s)),
+            requested_s=launches.min * cells * known.launch_s,
+            half_width=known.half_width(number),
             range_s=(duration_s / GUESS_FACTOR, duration_s * GUESS_FACTOR)
-            if experience.since is None
+            if known.since is None
             else None,
         )
-        for name, cells, launches, experience in scenarios
+        for number, (name, cells, launches, known) in zip(numbers, scenarios, strict=True)
     )
+
+
+def shortage_note(forecasts: Sequence[Forecast], budget_s: float | None) -> str | None:
+    """What a budget does not hold of what the scenarios request; None if it holds all of it.
+
+    Args:
+        forecasts: The forecast of each scenario, for this budget.
+        budget_s: The time limit in seconds; None is no limit.
+    """
+    requested_s = sum(forecast.requested_s for forecast in forecasts)
+    if budget_s is None or requested_s <= budget_s:
+        return None
+    missing = [forecast.scenario for forecast in forecasts if not forecast.launches]
+    fewest = min((one.launches for one in forecasts if one.launches), default=0)
+    held = f"holds {count(fewest, 'launch', 'launches')} of each configuration"
+    if not fewest:
+        held = "holds no launch of each configuration"
+    text = f"The budget {held}; what the scenarios request takes about {_rounded(requested_s)}."
+    if missing:
+        named = ", ".join(missing[:_NAMED]) + and_more(len(missing) - _NAMED)
+        text += f" It has no time for {count(len(missing), 'scenario')}: {named}."
+    return text
+
+
+def _rounded(seconds: float) -> str:
+    return total_time(round(seconds) * 1_000_000_000)
 
 
 def _wanted(launches: Launches, experience: Experience) -> int:

@@ -373,6 +373,8 @@ def discarded_launches(launches: Iterable[Launch]) -> list[tuple[Launch, str]]:
 
 def _discarded_as(launch: Launch) -> str:
     disturbance = launch.disturbance
+    if launch.status == "dropped" and launch.share_s is not None:
+        return "too slow for the budget"
     if disturbance is None or not (disturbance.refused or launch.status == "ok"):
         return _NOT_COUNTED.get(launch.status, launch.status)
     refusal = refusal_of(launch)

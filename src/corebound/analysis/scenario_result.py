@@ -56,6 +56,13 @@ def placement_signature(launches: Iterable[Launch]) -> object:
     return None
 
 
+def _least_slowdown(launches: Sequence[Launch], baseline_ns: float | None) -> float | None:
+    """How many times slower than its baseline a cell is that was too slow for the budget."""
+    known_ns = [one.least_iteration_ns for one in launches if one.least_iteration_ns is not None]
+    ratio = max(known_ns, default=0) / baseline_ns if baseline_ns else 0.0
+    return ratio if ratio > 1 else None
+
+
 class CellResult(Struct, frozen=True, kw_only=True):
     """The result of one cell that was launched, successfully or not.
 
@@ -70,6 +77,8 @@ class CellResult(Struct, frozen=True, kw_only=True):
             binding. None if there is none.
         duplicates: The cells that were not launched because this one is the same on the host, in
             the order of the file. Its result is theirs.
+        least_slowdown_ratio: How many times slower than the baseline it is at least; None if it
+            has a result, or if a budget did not end its launches.
     """
 
     cell: Cell
@@ -79,6 +88,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     comparison: Comparison | None
     equivalent_cell: Cell | None
     duplicates: tuple[Cell, ...] = ()
+    least_slowdown_ratio: float | None = None
 
     @property
     def is_measured(self) -> bool:
@@ -301,6 +311,9 @@ def analyse_scenario(
             comparison=comparison,
             equivalent_cell=by_placement.get(signature) if signature else None,
             duplicates=tuple(by_key[other] for other in duplicates.get(key, ())),
+            least_slowdown_ratio=None
+            if summaries[key].median_ns or baseline is None or baseline.key not in summaries
+            else _least_slowdown(launched[key], summaries[baseline.key].median_ns),
         )
         if signature:
             by_placement.setdefault(signature, cell)

@@ -141,6 +141,7 @@ def cell_document(
         "left_out_launches": [launch.launch for launch in summary.left_out],
         "baseline": cell.baseline.id if cell.baseline else None,
         **comparison_document(cell.comparison),
+        "least_slowdown_ratio": cell.least_slowdown_ratio,
         "is_significant": is_finding,
         "noise": noise,
         "serving": serving_document(cell, host),

@@ -60,7 +60,7 @@ def calibrate(
     Args:
         files: Scenario files, or folders of them.
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
-        budget_s: Start no launch after this many seconds; None is no limit.
+        budget_s: End after this many seconds; None is no limit.
         seed: The seed of the order; None picks one.
         records: The folder of records, where the calibrations are kept.
         wait_s: How long to wait for another run on this host, in seconds.

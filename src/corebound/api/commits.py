@@ -46,7 +46,7 @@ def compare_commits(
         files: Scenario files, or folders of them; `scenarios` without any.
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
-        budget_s: Start no launch after this many seconds; None is no limit.
+        budget_s: End after this many seconds; None is no limit.
         margin: The largest share that counts as equal, 0.02 is 2 %; None uses the scenarios' own.
         resume: Whether to continue the same comparison if it was interrupted.
         config: The asv.conf.json of the project under test.
@@ -109,7 +109,7 @@ def bisect(
         cell: The key of the cell, as reports show it, if the file has several.
         only: Axes that select it instead, such as `binding=none,threads=2`.
         launches: The most launches of each commit; None uses the scenario's.
-        budget_s: Start no launch after this many seconds; None is no limit.
+        budget_s: End after this many seconds; None is no limit.
         fresh: Whether to ignore launches of this search that are recorded already.
         config: The asv.conf.json of the project under test.
         records: The folder of records, where the runs are kept.

@@ -63,7 +63,7 @@ def measure(
         names: Their names in the results; by default those of the functions.
         setup: Whether each function is called once and returns the step to time, like the
             workload of a scenario: for models and data.
-        budget_s: Start no launch after this many seconds.
+        budget_s: End after this many seconds.
         margin: The largest share that counts as equal: 0.02 is ±2 %.
         launches: The least and the most launches of each function.
         settings: Other keys of a scenario, such as
@@ -128,7 +128,7 @@ def run(
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
         env: Environment variables of the workloads, by name.
-        budget_s: Start no launch after this many seconds; None is no limit.
+        budget_s: End after this many seconds; None is no limit.
         seed: The seed of the order and of random data; None picks one.
         resume: Whether to continue the latest interrupted run; of these files, if there are some.
         operators: Whether to profile operators in scenarios that request it.

@@ -66,7 +66,7 @@ def nightly(
     Args:
         files: Scenario files, or folders of them; `scenarios` without any.
         profile: `quick` or `nightly`.
-        budget_s: Start no launch after this many seconds.
+        budget_s: End after this many seconds.
         update: Whether to fetch and fast-forward the project under test first.
         verify: Whether to check the recommendations of `corebound tune` too.
         to: The folder to publish to; `reports/public` if there is neither this nor a branch.

@@ -48,7 +48,7 @@ class SpeedCheck:
             baseline: A revision, such as `main`, whose function of the same name is the baseline;
                 or another function.
             margin: The largest slow-down that passes: 0.02 is 2 %.
-            budget_s: Start no launch after this many seconds.
+            budget_s: End after this many seconds.
             setup: Whether the functions prepare and return the step, as in `corebound.measure`.
             launches: The least and the most launches of each side.
             settings: Other keys of a scenario, such as `{"threads": 1}`.

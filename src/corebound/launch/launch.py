@@ -24,6 +24,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
 from corebound.launch.worker_environment import worker_environment
 from corebound.machine.procfs import processes_below
+from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime, Pauses, QuotaUse
@@ -72,6 +73,8 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     wait: Pauses | None = None
     quota: QuotaUse | None = None
     ended_by: protocol.EndedBy | None = None
+    share_s: float | None = None
+    least_iteration_ns: int | None = None
 
 
 def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
@@ -79,6 +82,14 @@ def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
     return (
         f"the launch was still in `{phase}` after {timeout_s:g} s.",
         "Increase `measure.timeout_s`, or reduce the iterations.",
+    )
+
+
+def too_slow(phase: str, share_s: float) -> tuple[str, str]:
+    """The reason and the fix for a launch that a budget left no more time."""
+    return (
+        f"too slow for this budget: it was still in `{phase}` after {share_s:.3g} s, its share.",
+        "Use a larger --budget.",
     )
 
 
@@ -94,6 +105,8 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
         placement: The slots, one per worker.
         threads_asked: The thread count each worker's pool must have; None accepts any.
         timeout_s: Deadline for the whole launch, counted from its start.
+        share_s: The time that a budget leaves for it; it then counts with the iterations that it
+            has, if they are enough. None: it has no budget.
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
         counting: The hardware counters to collect.
@@ -105,6 +118,7 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float
     python_path: Path
     scratch: Path
+    share_s: float | None = None
     counting: CounterSupport = field(default_factory=CounterSupport)
     cpu_quota: float | None = None
 
@@ -113,6 +127,8 @@ _DEVIATED_FIX = (
     "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
     " or adapt the cell."
 )
+# The rest of a share is for an iteration that has begun, and for the end of the launch.
+_ITERATING_SHARE = 0.9
 # How long a worker may take to exit after its work: atexit handlers, pools.
 EXIT_S = 10.0
 # How often to check whether the run has been interrupted while others have their turn, and whether
@@ -189,6 +205,8 @@ class _Session:
         self._waited_s = 0.0
         self._log = spec.scratch / "log"
         self._was_paused = False
+        self._is_cut = False
+        self._paused_before_ns = 0
         self._settings: list[dict[str, Any]] = []
         self._quota: float | None = None
         self._open = ExitStack()
@@ -204,9 +222,14 @@ class _Session:
             for connection in self._connections:
                 connection.set_up()
             self._measure()
-            self._dismiss()
+            if not self._was_killed():
+                self._dismiss()
         except _TimedOutError:
-            status, reason = "timed-out", timed_out(self._phase(), self._spec.timeout_s)
+            self._is_cut = self._has_share
+            if self._is_cut:
+                status, reason = "dropped", too_slow(self._phase(), self._spec.share_s or 0.0)
+            else:
+                status, reason = "timed-out", timed_out(self._phase(), self._spec.timeout_s)
         except _WorkerFailedError:
             failure = self._failure()
             status, reason = "failed", (f"in `{failure.during}`: {failure.what}", failure.fix)
@@ -214,6 +237,7 @@ class _Session:
         except LaunchError as error:
             status, reason = "failed", (error.what, error.fix)
         finally:
+            least_iteration_ns = self._least_iteration_ns() if status == "dropped" else None
             leftovers = self._clean_up()
         elapsed_ns = time.monotonic_ns() - self._began_ns
         role = self._spec.role
@@ -233,7 +257,8 @@ class _Session:
             looks=self._monitor.looks,
             look_ns=self._monitor.look_ns,
             workers=workers,
-            leftover_processes=leftovers,
+            # The workers themselves are among those that a share ended.
+            leftover_processes=() if self._is_cut and self._was_killed() else leftovers,
             log=tail(self._log),
             trace=self._trace(),
             host=self._monitor.host,
@@ -242,6 +267,8 @@ class _Session:
             wait=role.wait if role else None,
             quota=self._monitor.quota,
             ended_by=ended_by,
+            share_s=self._spec.share_s if self._is_cut else None,
+            least_iteration_ns=least_iteration_ns,
         )
 
     def _trace(self) -> Path | None:
@@ -290,14 +317,41 @@ class _Session:
             for sampler, slot in zip(self._monitor.samplers, spec.placement.slots, strict=True):
                 sampler.bind(slot.cpus)
         self._monitor.start()
+        self._paused_before_ns = self._paused_ns()
+        most_ns = None
+        if self._has_share:
+            most_ns = round(max(self._left_s(), 0.0) * _ITERATING_SHARE * 1e9)
         for connection in self._connections:
-            connection.go(alternates)
-        self._until(lambda: all(connection.end is not None for connection in self._connections))
+            connection.go(alternates, most_ns)
+        try:
+            self._until(lambda: all(connection.end is not None for connection in self._connections))
+        except _TimedOutError:
+            if not self._has_share:
+                raise
+        self._is_cut = self._has_share and any(one.is_cut for one in self._connections)
+        if self._is_cut and any(one.iterations < LEAST_ITERATIONS for one in self._connections):
+            raise _TimedOutError
         self._monitor.stop()
         self._settings = [
             process_settings.observed(spec.cell, sampler.processes)
             for sampler in self._monitor.samplers
         ]
+
+    def _was_killed(self) -> bool:
+        """Whether a worker did not end by itself."""
+        return any(connection.end is None for connection in self._connections)
+
+    @property
+    def _has_share(self) -> bool:
+        """Whether the budget ends the launch, rather than its own time limit."""
+        share_s = self._spec.share_s
+        return share_s is not None and share_s <= self._spec.timeout_s
+
+    def _least_iteration_ns(self) -> int | None:
+        """What an iteration takes at least, by the slowest worker; None if none has begun."""
+        paused_ns = self._paused_ns() - self._paused_before_ns
+        known = [one.least_iteration_ns(paused_ns) for one in self._connections]
+        return max((least_ns for least_ns in known if least_ns is not None), default=None)
 
     def _wait_for_others(self, role: Participant) -> None:
         """Pause this launch until the other launches are ready."""
@@ -355,6 +409,8 @@ class _Session:
         exit_by_s = time.monotonic() + min(self._left_s(), EXIT_S)
         while any(self._exit_code(connection) is None for connection in self._connections):
             if time.monotonic() > exit_by_s:
+                if self._has_share:
+                    return  # it has its iterations
                 raise _TimedOutError
             self._wait(exit_by_s - time.monotonic(), receive=False)
         for connection in self._connections:
@@ -387,7 +443,8 @@ class _Session:
     def _left_s(self) -> float:
         """Seconds until the deadline; the other launches' time slices do not count."""
         role = self._spec.role
-        allowed_s = self._spec.timeout_s + (role.others_s if role else 0.0)
+        limit_s = min(self._spec.timeout_s, self._spec.share_s or math.inf)
+        allowed_s = limit_s + (role.others_s if role else 0.0)
         return self._began_s + allowed_s - time.monotonic()
 
     def _require_alive(self, is_done: Callable[[], bool]) -> None:

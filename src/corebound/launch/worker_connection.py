@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -159,6 +160,9 @@ class WorkerConnection(ChildConnection):
         self._wall_ns: list[int] = []
         self._cpu_ns: list[int] = []
         self._time_slices: list[tuple[int, int]] = []
+        self._iterating_since_ns: int | None = None
+        self._went_ns: int | None = None
+        self._most_ns: int | None = None
         self._phases: dict[str, int] = {}
         self._profile: operator_table.Profile | None = None
         self.ready: protocol.Ready | None = None
@@ -180,9 +184,10 @@ class WorkerConnection(ChildConnection):
         """Tell the worker to set up the workload once it has imported."""
         self.send(protocol.SET_UP)
 
-    def go(self, alternates: protocol.Alternates | None) -> None:
-        """Tell the worker to start its loop, and how it alternates, if it does."""
-        self.send(protocol.encode_go(alternates))
+    def go(self, alternates: protocol.Alternates | None, most_ns: int | None) -> None:
+        """Tell the worker to start its loop, as in `protocol.encode_go`."""
+        self._went_ns, self._most_ns = time.monotonic_ns(), most_ns
+        self.send(protocol.encode_go(alternates, most_ns))
 
     def exited(self) -> None:
         """Note that the worker has ended; only the first call counts."""
@@ -200,6 +205,41 @@ class WorkerConnection(ChildConnection):
             return "loop" if self._request.operators is None else "profile"
         order = ("import", "setup", "first")
         return order[min(len(self._phases), len(order) - 1)]
+
+    @property
+    def iterations(self) -> int:
+        """The iterations that it has reported, with the first."""
+        return len(self._wall_ns)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it iterated less than requested, because a budget left no more time."""
+        request, spent_ns = self._request, sum(self._wall_ns[1:])
+        if self.end is None:
+            return True
+        if self._most_ns is None or spent_ns < min(self._most_ns, request.most_ns or math.inf):
+            return False
+        is_enough = request.enough_ns is not None and spent_ns >= request.enough_ns
+        is_enough &= self.iterations >= request.least_iterations
+        return self.iterations < request.iterations and not is_enough
+
+    def least_iteration_ns(self, paused_ns: int) -> int | None:
+        """What the shortest iteration so far took at least; None before the first one.
+
+        The one that has not ended counts with the time that it has had.
+
+        Args:
+            paused_ns: For how long the worker was paused since its start signal.
+        """
+        if "setup" not in self._phases or self._iterating_since_ns is None:
+            return None
+        has_had_ns = time.monotonic_ns() - self._iterating_since_ns
+        if (first_ns := self._phases.get("first")) is None:
+            return has_had_ns
+        if self._went_ns is None or self.end is not None:
+            return min((first_ns, *self._wall_ns))
+        has_had_ns = time.monotonic_ns() - self._went_ns - paused_ns - sum(self._wall_ns[1:])
+        return max(min(first_ns, has_had_ns, *self._wall_ns), 0)
 
     @property
     def allowed(self) -> tuple[tuple[CpuId, ...], ...]:
@@ -259,6 +299,7 @@ class WorkerConnection(ChildConnection):
         match message:
             case protocol.Phase():
                 self._phases[message.name] = message.duration_ns
+                self._iterating_since_ns = time.monotonic_ns()
             case protocol.Ready():
                 self.ready = message
             case protocol.Samples():

@@ -219,27 +219,6 @@ def _request(
     )
 
 
-def shorten_pilot(planned: PlannedCell, most_s: float) -> PlannedCell:
-    """The cell; if the pilot chooses its iterations, its first launches iterate no longer.
-
-    They still have the least number of iterations that the pilot needs.
-
-    Args:
-        planned: The cell.
-        most_s: How long its first launches iterate at most, after their warm-up.
-    """
-    less_ns = _PILOT_NS - round(most_s * 1e9)
-    if less_ns <= 0:
-        return planned
-    requests = (
-        request
-        if request.enough_ns is None
-        else request.replace(enough_ns=request.enough_ns - less_ns)
-        for request in planned.requests
-    )
-    return replace(planned, requests=tuple(requests))
-
-
 def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[str, list[str]]:
     """The commands of a workload by their keys, with a cell's parameters; empty for a function."""
     if not isinstance(workload, CommandWorkload):

@@ -243,6 +243,10 @@ class Launch(Struct, frozen=True, kw_only=True):
         quota: The CPU quota of its workers, set for the cell or found on the host; None without
             a quota, or if it was not read.
         ended_by: How a worker failed; None if none did, or in records of earlier versions.
+        share_s: The share of the run's budget that ended it, in seconds, so that it has fewer
+            iterations than requested; None if it ended by itself.
+        least_iteration_ns: What an iteration takes at least, for a launch that its share ended
+            before it had enough of them; None otherwise, and if its first one had not begun.
     """
 
     id: str
@@ -277,6 +281,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     wait: Pauses | None = None
     quota: QuotaUse | None = None
     ended_by: EndedBy | None = None
+    share_s: Amount | None = None
+    least_iteration_ns: Count | None = None
 
     @property
     def faults_per_iteration(self) -> float | None:

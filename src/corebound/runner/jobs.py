@@ -1,22 +1,18 @@
-"""What a run is to launch: its tasks, the jobs of their blocks, and what a budget shortens."""
+"""What a run is to launch: its tasks, and the jobs of their blocks."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import Contest, contest
-from corebound.planning.plan import PlannedCell, shorten_pilot
+from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind
 from corebound.records.tuning import Tuning
 from corebound.scenario.models import Scenario
-
-# The first launches iterate for at most this share of a budget, all cells together. So there is
-# time for their start, and for a second block, without which there is no interval.
-_PILOT_SHARE = 0.25
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -66,7 +62,8 @@ class Job(Struct, frozen=True, kw_only=True):
     Of the launches that start at once, those with the same `turn` alternate.
     `attempt` is the number of earlier launches for the same place that were refused, which is
     to say discarded as disturbed. `name` is the record id of the first attempt. `iterations` is
-    how many each worker times; None: as many as planned.
+    how many each worker times; None: as many as planned. `share_s` is the time that the budget
+    leaves for it; None without a budget.
     """
 
     name: str
@@ -76,6 +73,7 @@ class Job(Struct, frozen=True, kw_only=True):
     planned: PlannedCell
     attempt: int = 0
     iterations: int | None = None
+    share_s: float | None = None
     turn: int = 0
 
     @property
@@ -111,20 +109,3 @@ def block_order(keys: Iterable[str], *, seed: int, scenario: str, block: int) ->
         return hashlib.sha256(f"{seed}/{scenario}/{block}/{key}".encode()).digest()
 
     return tuple(sorted(keys, key=digest))
-
-
-def within_budget(tasks: Sequence[Task], budget_s: float | None) -> tuple[Task, ...]:
-    """The tasks, with shorter first launches if the budget is short.
-
-    Args:
-        tasks: What to measure.
-        budget_s: The time for all of it, in seconds; None is no limit.
-    """
-    cells = sum(len(task.launchable) for task in tasks)
-    if budget_s is None or not cells:
-        return tuple(tasks)
-    most_s = _PILOT_SHARE * budget_s / cells
-    return tuple(
-        replace(task, planned=tuple(shorten_pilot(one, most_s) for one in task.planned))
-        for task in tasks
-    )

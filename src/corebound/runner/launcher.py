@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -241,7 +242,8 @@ class Launcher(Struct, frozen=True, kw_only=True):
             if planned.traffic is not None:
                 server = serving_spec(planned, self._python_path, folder)
                 traffic = traffic_in_block(planned.traffic, job.block)
-                server = replace(server, counting=counting, traffic=traffic)
+                limit_s = min(server.timeout_s, job.share_s or math.inf)
+                server = replace(server, counting=counting, traffic=traffic, timeout_s=limit_s)
                 return serve(server, supervision, tick)
             spec = _launch_spec(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
@@ -304,6 +306,7 @@ def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Pat
         requests=requests(job),
         threads_asked=planned.requests[0].intra_op,
         timeout_s=planned.measure.timeout_s,
+        share_s=job.share_s,
         python_path=python_path,
         scratch=scratch,
         cpu_quota=planned.cell.cpu_quota,

@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.launch.launch import LaunchResult
+from corebound.analysis.forecast import TimeLeft, besides_iterations_ns, usual_start_s
+from corebound.launch.launch import LaunchResult, too_slow
+from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.plan import PlannedCell, interleave_groups, start_groups
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner.jobs import Job, Task, block_order
 from corebound.runner.race import TaskRace
+from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import baselines_of
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import (
@@ -29,6 +32,10 @@ from corebound.stats.stopping import most_informative_cells, unfinished
 # none so slow. The least limit is enough to start any framework on it.
 _HANGING = 10.0
 _LEAST_LIMIT_S = 60.0
+# A cell that is so many times slower than its baseline needs no second launch to say so.
+_MUCH_SLOWER = 10.0
+# A launch that was too slow for its share is repeated with twice as long a share, or nearly.
+_LARGER_SHARE, _WORTH_SHARE = 2.0, 1.5
 # Fewer launches say nothing about how much launches differ.
 _LEAST_PILOT_LAUNCHES = 2
 
@@ -61,7 +68,8 @@ class CellProgress(Struct, kw_only=True):
 
     def add(self, launch: Launch, *, resumed: bool) -> None:
         """Add a launch of this cell that has ended."""
-        is_repeated = is_refused(launch) or (resumed and launch.ended_by == "kill")
+        is_ended = launch.ended_by == "kill" or launch.share_s is not None
+        is_repeated = is_refused(launch) or (resumed and is_ended and launch.status != "ok")
         if launch.kind == "profile":
             self.refused_profiles += is_repeated
             self.is_profiled |= not is_repeated
@@ -86,6 +94,9 @@ class CellProgress(Struct, kw_only=True):
     def explained(self, result: LaunchResult, job: Job) -> LaunchResult:
         """The result, whose fix says what follows from it, or why it had a limit of its own."""
         limit_s, own_limit_s = job.planned.measure.timeout_s, self.planned.measure.timeout_s
+        if result.status == "timed-out" and job.share_s is not None and job.share_s <= limit_s:
+            reason, fix = too_slow("request", job.share_s)
+            return replace(result, status="dropped", reason=reason, fix=fix, share_s=job.share_s)
         if result.status == "timed-out" and limit_s < own_limit_s and job.block:
             fix = "Earlier launches took a tenth of that or less: it seems to hang."
             return replace(result, fix=f"{fix} Its output may show where.")
@@ -120,12 +131,29 @@ class CellProgress(Struct, kw_only=True):
             return None
         return PilotLaunches(
             summary=summary,
-            setup_ns=statistics.median(map(_besides_iterations_ns, launches)),
+            setup_ns=statistics.median(map(besides_iterations_ns, launches)),
             iterations=statistics.median(
                 len(worker.wall_ns) for launch in launches for worker in launch.workers
             ),
             workers=len(self.planned.requests),
         )
+
+
+class Outlook(Struct, frozen=True, kw_only=True):
+    """What a scenario still needs.
+
+    Attributes:
+        open: The cells of its next block, and whether each has been launched in it.
+        least, most: The blocks that it has at least and at most in the end.
+        block_s: What a block takes, in seconds.
+        least_block_s: What a block takes if each launch has just enough iterations to count.
+    """
+
+    open: dict[Cell, bool]
+    least: int
+    most: int
+    block_s: float
+    least_block_s: float
 
 
 class ScenarioProgress:
@@ -155,6 +183,7 @@ class ScenarioProgress:
             and baseline is not None
             and (key := duplicates.get(baseline.key, baseline.key)) != cell.key
         }
+        self._to_launch: dict[int, frozenset[str]] = {}
         self.race = None
         if task.tuning is not None:
             self.race = TaskRace(
@@ -169,7 +198,8 @@ class ScenarioProgress:
     def add(self, launch: Launch, *, resumed: bool = False) -> None:
         """Add a finished launch, if it belongs to this task.
 
-        A run that was resumed repeats those that were killed from outside like refused ones.
+        A run that was resumed repeats those that were killed from outside, and those that were too
+        slow for its budget, like refused ones.
         """
         if launch.cell.scenario == self.scenario.name and launch.cell.key in self.cells:
             self.cells[launch.cell.key].add(launch, resumed=resumed)
@@ -231,14 +261,16 @@ class ScenarioProgress:
             return self.race.cells_to_launch(self.block)
         if not self._fit:
             return frozenset()
-        fit = self._fit
-        measure = next(iter(fit.values())).planned.measure
-        return unfinished(
-            [cell.summary(before=self.block) for cell in fit.values()],
-            {key: base for key, base in self._baselines.items() if key in fit and base in fit},
-            measure.launches,
-            margin=measure.margin,
-        )
+        if self.block not in self._to_launch:
+            fit = self._fit
+            measure = next(iter(fit.values())).planned.measure
+            self._to_launch[self.block] = unfinished(
+                [cell.summary(before=self.block) for cell in fit.values()],
+                {key: base for key, base in self._baselines.items() if key in fit and base in fit},
+                measure.launches,
+                margin=measure.margin,
+            )
+        return self._to_launch[self.block]
 
     def jobs(self, keys: frozenset[str], *, seed: int) -> Iterator[Job]:
         """The remaining launches of this block, in order."""
@@ -322,16 +354,81 @@ class ScenarioProgress:
             for group in start_groups(turns, apart=apart)
         )
 
-    def required_launches(self) -> int:
-        """How many launches are certain to be needed, in this block and later ones."""
-        if self.race is not None:
-            keys = self.race.cells_to_launch(self.block)
-            return sum(self.block not in self.cells[key].launches for key in keys)
-        return sum(
-            max(0, cell.planned.measure.launches.min - len(cell.launches))
-            for cell in self._fit.values()
-            if self.block < cell.planned.measure.launches.min
+    def outlook(self, time_left: TimeLeft) -> Outlook:
+        """What the scenario still needs, for the time that launches take."""
+        keys = self.cells_to_launch()
+        cells = [self.cells[key] for key in keys]
+        launches = [cell.planned.measure.launches for cell in cells]
+        return Outlook(
+            open={cell.planned.cell: self.is_over(cell.planned.cell.key) for cell in cells},
+            least=max((one.min for one in launches), default=0),
+            most=max((one.max for one in launches), default=0),
+            block_s=sum(time_left.launch_s(cell.planned.cell) for cell in cells),
+            least_block_s=sum(self.least_launch_s(key, time_left) for key in keys),
         )
+
+    def least_launch_s(self, key: str, time_left: TimeLeft) -> float:
+        """What a launch of a cell takes at least to count: its start, and a few iterations.
+
+        The start takes as long as the longest so far, the iterations as those of the baseline.
+        """
+        usual_s = usual_start_s(self.cells[key].planned) * time_left.start_factor
+        started_ns = [
+            besides_iterations_ns(launch)
+            for cell in self.cells.values()
+            for launch in self._ok(cell)
+        ]
+        start_s = max(started_ns) / 1e9 if started_ns else usual_s
+        baseline = self.cells[self._baselines.get(key, key)]
+        medians_ns = [baseline.summarised(launch).median_ns for launch in self._ok(baseline)]
+        iteration_s = statistics.median(medians_ns) / 1e9 if medians_ns else 0.0
+        return start_s + LEAST_ITERATIONS * iteration_s
+
+    def counting_s(self, key: str) -> float:
+        """What a launch of a cell must take to count, as far as its own launches show.
+
+        After one that was too slow for its share, it is twice that share.
+        """
+        cell = self.cells[key]
+        last = cell.launches.get(self.block)
+        if last is not None and last.share_s is not None:
+            return _LARGER_SHARE * last.share_s
+        medians_ns = [cell.summarised(launch).median_ns for launch in self._ok(cell)]
+        if not medians_ns:
+            return 0.0
+        start_ns = max(map(besides_iterations_ns, self._ok(cell)))
+        return (start_ns + LEAST_ITERATIONS * statistics.median(medians_ns)) / 1e9
+
+    def is_repeated(self, key: str) -> bool:
+        """Whether a cell is launched again in this block.
+
+        One that was too slow for its share may have a larger one, unless what it took shows that it
+        is much slower than its baseline.
+        """
+        last = self.cells[key].launches.get(self.block)
+        if last is None or last.status != "dropped" or last.share_s is None:
+            return not self.is_over(key)
+        baseline = self.cells.get(self._baselines.get(key, ""))
+        ok = [] if baseline is None else self._ok(baseline)
+        if not ok or baseline is None or last.least_iteration_ns is None:
+            return True
+        median_ns = statistics.median(baseline.summarised(launch).median_ns for launch in ok)
+        return last.least_iteration_ns < _MUCH_SLOWER * median_ns
+
+    def is_worth(self, job: Job, share_s: float | None) -> bool:
+        """Whether a launch has more time than when it was too slow before, if it was."""
+        last = self.cells[job.key].launches.get(self.block)
+        before_s = 0.0 if last is None else last.share_s or 0.0
+        return share_s is None or share_s >= _WORTH_SHARE * before_s
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a launch shows how long the start of one takes."""
+        return any(self._ok(cell) for cell in self.cells.values())
+
+    @staticmethod
+    def _ok(cell: CellProgress) -> list[Launch]:
+        return [launch for launch in cell.launches.values() if launch.status == "ok"]
 
 
 def is_complete(tasks: Sequence[Task], done: Sequence[Launch], *, operators: bool) -> bool:
@@ -353,11 +450,3 @@ def is_complete(tasks: Sequence[Task], done: Sequence[Launch], *, operators: boo
         if operators and progress.profile_jobs():
             return False
     return True
-
-
-def _besides_iterations_ns(launch: Launch) -> int:
-    """What a launch took beside its iterations, without its pauses for others."""
-    iterations_ns = max((sum(worker.wall_ns) for worker in launch.workers), default=0)
-    # Those of launches with `started_with` are not part of their duration.
-    paused_ns = launch.pauses.duration_ns if launch.pauses and not launch.started_with else 0
-    return max(launch.duration_ns - paused_ns - iterations_ns, 0)

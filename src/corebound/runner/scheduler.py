@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
@@ -10,13 +10,15 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.forecast import TimeLeft
 from corebound.launch.launch import LaunchResult
+from corebound.planning.budget import Turns, blocks_within, fair_share_s, next_turn
 from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
-from corebound.runner.jobs import Job, Task, within_budget
-from corebound.runner.progress import ScenarioProgress
+from corebound.runner.jobs import Job, Task
+from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.screening import Screened, compare_busy_threads, screen
 
 # The fields that a record takes over from the launch's result.
@@ -27,15 +29,18 @@ _AS_IN_RESULT = tuple(
 )
 
 _NO_TIME = CannotRun(what="the budget has no time for it", fix="Use a larger --budget.")
-# There is no interval after fewer blocks.
-_LEAST_BLOCKS = 2
+# So many launches of each cell answer most questions. If they fit into the budget with just enough
+# iterations to count, no launch takes so long that they would not.
+_ANSWERING = 5
+# A launch may end so much after the budget, which counts for an iteration that has begun.
+_OVER_SHARE, _OVER_S = 0.05, 2.0
 
 
 class Observer(Protocol):
     """Receives the events of a run: between launches, and periodically during a launch."""
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
-        """A launch starts; `left` launches of each scenario, with this one, are certain."""
+        """A launch starts; `left` launches of each scenario, with this one, are left at most."""
 
     def ended(self, launch: Launch) -> None:
         """A launch has ended and is recorded on disk; also called for a skipped cell."""
@@ -67,6 +72,7 @@ class Runner:
         launch: Callable[[Sequence[Job]], Sequence[LaunchResult]],
         observer: Observer,
         clock: Clock,
+        time_left: TimeLeft,
         budget_s: float | None,
         operators: bool,
     ) -> None:
@@ -80,21 +86,22 @@ class Runner:
             launch: Launches one cell, or several that start at once, as `Launcher` does.
             observer: Receives the events of the run.
             clock: The clocks.
-            budget_s: Start no launch after this many seconds, and none that would probably end
-                further after it than now is before it; the first launches are short enough for
-                two blocks. None: no limit.
+            time_left: What launches are expected to take; those of this run correct it.
+            budget_s: The run ends after this many seconds, or a little later: a launch that takes
+                more than its share is ended. None: no limit.
             operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
-        self._progress = [ScenarioProgress(task, done) for task in within_budget(tasks, budget_s)]
+        self._progress = [ScenarioProgress(task, done) for task in tasks]
         self._append = append
         self._launch_all = launch
         self._observer = observer
         self._clock = clock
-        self._until_s = None if budget_s is None else clock.monotonic_s() + budget_s
+        self._time_left = time_left
+        self._until_s = math.inf if budget_s is None else clock.monotonic_s() + budget_s
+        self._over_s = _OVER_S + _OVER_SHARE * (budget_s or 0.0)
         self._operators = operators
-        # How long the cells that are launched together took the last time.
-        self._took_s: dict[frozenset[tuple[str, str]], float] = {}
+        self._has_launched = False
 
     def run(self) -> Ending:
         """Launch until no more launches are needed, or the time budget is used up.
@@ -106,26 +113,35 @@ class Runner:
         for progress in self._progress:
             for job in progress.skipped_jobs():
                 self._skip(progress, job, job.planned.unfit)
-        while True:
-            has_launched = False
-            for progress in self._progress:
-                for _ in range(self._turns_now(progress)):
-                    if not (keys := progress.cells_to_launch()):
-                        break
-                    has_launched = True
-                    if not self._block(progress, keys):
-                        return "out of time"
-                    progress.block += 1
-            if not has_launched:
-                return self._profile() if self._operators else "complete"
+        while (index := next_turn(self._turns(self._outlooks()), self._left_s)) is not None:
+            progress = self._progress[index]
+            if not self._block(progress, progress.cells_to_launch()):
+                return "out of time"
+            progress.block += 1
+        return self._profile() if self._operators else "complete"
 
-    def _turns_now(self, progress: ScenarioProgress) -> int:
-        """How many blocks of a scenario are launched before the next scenario's turn.
+    @property
+    def _left_s(self) -> float:
+        """The rest of the budget, in seconds; infinite without one."""
+        return self._until_s - self._clock.monotonic_s()
 
-        A budget that ends after one block of every scenario would answer no question.
-        """
-        first = 0 if self._until_s is None else _LEAST_BLOCKS - progress.block
-        return max(progress.turns, first)
+    def _outlooks(self) -> list[Outlook]:
+        return [progress.outlook(self._time_left) for progress in self._progress]
+
+    def _turns(
+        self, outlooks: Sequence[Outlook], wanted: Callable[[Outlook], int] = lambda _: 0
+    ) -> list[Turns]:
+        """The turns of the scenarios; each that is not over wants one more block, or `wanted`."""
+        return [
+            Turns(
+                blocks=progress.block,
+                wanted=max(wanted(outlook), progress.block + 1) if outlook.open else progress.block,
+                block_s=outlook.block_s,
+                least_block_s=outlook.least_block_s,
+                turns=progress.turns,
+            )
+            for progress, outlook in zip(self._progress, outlooks, strict=True)
+        ]
 
     def _block(self, progress: ScenarioProgress, keys: frozenset[str]) -> bool:
         """Launch one block, and repeat refused launches at its end; False if out of time.
@@ -137,19 +153,24 @@ class Runner:
         while jobs:
             retries: list[Job] = []
             has_launched = False
+            jobs = [job for job in jobs if progress.is_repeated(job.key)]
             for group in progress.interleave(jobs):
-                if not (fitting := self._fitting(group)):
+                outlooks = self._outlooks()
+                share_s = self._share_s(progress, group, outlooks)
+                worth = [job for job in group if progress.is_worth(job, share_s)]
+                if not worth:
+                    continue
+                if not (fitting := self._fitting(progress, worth, share_s)):
                     return False
                 if progress.has_no_time(group):
                     retries += group
                     continue
                 has_launched = True
-                capped = tuple(progress.capped(job) for job in fitting)
-                left = {one.scenario.name: one.required_launches() for one in self._progress}
-                self._launch(progress, capped, left=left)
-                if len(fitting) < len(group):
+                capped = tuple(replace(progress.capped(job), share_s=share_s) for job in fitting)
+                self._launch(progress, capped, left=self._launches_left(outlooks))
+                if len(fitting) < len(worth):
                     return False
-                retries += [job.again for job in fitting if not progress.is_over(job.key)]
+                retries += [job.again for job in fitting if progress.is_repeated(job.key)]
             if not has_launched:
                 for job in retries:
                     self._skip(progress, job, _NO_TIME)
@@ -168,37 +189,106 @@ class Runner:
             for number, (progress, job) in enumerate(jobs):
                 if job.planned.unprofiled is not None:
                     self._skip(progress, job, job.planned.unprofiled)
-                elif self._is_late():
+                elif (left_s := self._left_s) <= 0:
                     return "out of time"
                 else:
+                    share_s = None if math.isinf(left_s) else left_s + self._over_s
                     left = Counter(other.scenario.name for other, _ in (*jobs[number:], *retries))
-                    self._launch(progress, (job,), left=left)
+                    self._launch(progress, (replace(job, share_s=share_s),), left=left)
                     if not progress.cells[job.key].is_profiled:
                         retries.append((progress, job.again))
             jobs = retries
         return "complete"
 
-    def _fitting(self, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    def _share_s(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], outlooks: Sequence[Outlook]
+    ) -> float | None:
+        """How long each of these launches may take; None without a budget.
+
+        It is the fair share of the rest. One that could not count with that may take the time that
+        the others leave, and always enough for the start and a few iterations of the baseline.
+        """
+        left_s = self._left_s
+        if math.isinf(left_s):
+            return None
+        rest_s = max(left_s + self._over_s, 0.0) / len(jobs)
+        if progress.race is not None:
+            return rest_s
+        own, others = 0, list[tuple[int, float]]()
+        keys = {job.key for job in jobs}
+        blocks = self._blocks_to_share(outlooks, left_s)
+        for other, outlook, number in zip(self._progress, outlooks, blocks, strict=True):
+            for cell, is_over in outlook.open.items():
+                launches = max(number, other is progress) - is_over
+                if other is progress and cell.key in keys:
+                    own += max(launches, 1)
+                else:
+                    others.append((launches, self._time_left.launch_s(cell)))
+        least_s = max(progress.least_launch_s(job.key, self._time_left) for job in jobs)
+        share_s = max(fair_share_s(left_s, own, others), *map(progress.counting_s, keys))
+        share_s = min(share_s, fair_share_s(left_s, len(jobs), others))
+        return min(max(share_s, least_s), rest_s)
+
+    def _fitting(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], share_s: float | None
+    ) -> tuple[Job, ...]:
         """Those of several launches that start at once for which there is time, by turn."""
         fitting = list(jobs)
-        while fitting and self._is_late(fitting):
+        while fitting and self._is_late(progress, fitting, share_s):
             fitting = [job for job in fitting if job.turn != fitting[-1].turn]
         return tuple(fitting)
 
-    def _is_late(self, jobs: Sequence[Job] = ()) -> bool:
+    def _is_late(
+        self, progress: ScenarioProgress, jobs: Sequence[Job], share_s: float | None
+    ) -> bool:
         """Whether the budget probably ends before the last turn of these launches is half over."""
-        if self._until_s is None:
+        if share_s is None:
             return False
-        turns = len({job.turn for job in jobs}) or 1
-        needed_s = self._expected_s(jobs) * (1 - 0.5 / turns)
-        return self._clock.monotonic_s() + needed_s > self._until_s
+        least_s = expected_s = 0.0
+        for job in jobs:
+            expected_s += min(self._time_left.launch_s(job.planned.cell), share_s)
+            if self._has_launched:
+                least_s += progress.least_launch_s(job.key, self._time_left)
+        turns, left_s = len({job.turn for job in jobs}), self._left_s
+        return max(expected_s, least_s) * (1 - 0.5 / turns) > left_s or left_s <= 0
 
-    def _expected_s(self, jobs: Sequence[Job]) -> float:
-        """What these launches took before; in a first block, as much as other cells took."""
-        if (took_s := self._took_s.get(_cells_of(jobs))) is not None:
-            return took_s
-        each_s = [took_s / len(cells) for cells, took_s in self._took_s.items()]
-        return statistics.median(each_s) * len(jobs) if each_s else 0.0
+    def _blocks_to_share(self, outlooks: Sequence[Outlook], left_s: float) -> list[int]:
+        """Among how many blocks of each scenario the rest of the budget is shared."""
+        held = blocks_within(self._turns(outlooks, lambda one: one.least), left_s)
+        answering = [
+            max(min(outlook.least, _ANSWERING) - progress.block, 0)
+            if outlook.open and progress.has_started
+            else 0
+            for progress, outlook in zip(self._progress, outlooks, strict=True)
+        ]
+        least_s = sum(
+            blocks * outlook.least_block_s
+            for blocks, outlook in zip(answering, outlooks, strict=True)
+        )
+        return list(map(max, held, answering)) if least_s <= left_s else list(held)
+
+    def _has_time_to_repeat(self, progress: ScenarioProgress, jobs: Sequence[Job]) -> bool:
+        """Whether the budget holds some launches once more, beside the first blocks of all."""
+        if math.isinf(self._left_s):
+            return True
+        first_s = sum(
+            outlook.least_block_s
+            for other, outlook in zip(self._progress, self._outlooks(), strict=True)
+            if other.block == 0
+        )
+        again_s = sum(progress.least_launch_s(job.key, self._time_left) for job in jobs)
+        return first_s + again_s <= self._left_s
+
+    def _launches_left(self, outlooks: Sequence[Outlook]) -> dict[str, int]:
+        """How many launches of each scenario there are at most until the budget ends."""
+        turns = self._turns(outlooks, lambda one: one.most)
+        held = blocks_within(turns, self._left_s)
+        return {
+            progress.scenario.name: max(
+                sum(number - is_over for is_over in outlook.open.values()), 0
+            )
+            for progress, outlook, number in zip(self._progress, outlooks, held, strict=True)
+        }
 
     def _skip(self, progress: ScenarioProgress, job: Job, why: CannotRun | None) -> None:
         result = LaunchResult(
@@ -219,10 +309,10 @@ class Runner:
             progress.cells[job.key].explained(result, job)
             for result, job in zip(self._launch_all(jobs), jobs, strict=True)
         )
-        took_s = self._clock.monotonic_s() - began_s
-        self._took_s[_cells_of(jobs)] = took_s
+        self._has_launched = True
         # What no launch took by itself is shared, such as the end of the slowest import.
-        rest_ns = round(took_s * 1e9) - sum(result.duration_ns for result in results)
+        took_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
+        rest_ns = took_ns - sum(result.duration_ns for result in results)
         started = [job.id for job, result in zip(jobs, results, strict=True) if result.wait]
         for turn in sorted({job.turn for job in jobs}):
             members = [job for job in jobs if job.turn == turn]
@@ -247,7 +337,9 @@ class Runner:
         self, progress: ScenarioProgress, jobs: Sequence[Job], results: Sequence[LaunchResult]
     ) -> tuple[Screened, ...]:
         """The results of one launch, or of several that alternated, with what disturbed them."""
-        may_refuse = all(progress.cells[job.key].may_refuse(job.kind) for job in jobs)
+        may_refuse = self._has_time_to_repeat(progress, jobs) and all(
+            progress.cells[job.key].may_refuse(job.kind) for job in jobs
+        )
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure
         screened = screen(
@@ -296,13 +388,11 @@ class Runner:
         )
         self._append(record)
         progress.add(record)
+        if record.status != "skipped":
+            self._time_left.add(record)
         self._observer.ended(record)
 
 
 def _others(own: str, ids: Sequence[str]) -> tuple[str, ...]:
     """The ids of the launches that one took turns with; none if it took part in no turns."""
     return tuple(other for other in ids if other != own) if own in ids else ()
-
-
-def _cells_of(jobs: Sequence[Job]) -> frozenset[tuple[str, str]]:
-    return frozenset((job.planned.cell.scenario, job.key) for job in jobs)

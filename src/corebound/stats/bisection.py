@@ -42,7 +42,11 @@ class LaunchResults(Struct, frozen=True, kw_only=True):
     broken: frozenset[int] = frozenset()
 
 
-Outcome = Literal["found", "range", "no difference", "inconclusive", "broken"]
+Outcome = Literal["found", "range", "no difference", "inconclusive", "broken", "out of time"]
+
+
+class OutOfTimeError(Exception):
+    """Thrown into a search that has no time for its request; its outcome is what it knows."""
 
 
 class BisectionOutcome(Struct, frozen=True, kw_only=True):
@@ -53,6 +57,7 @@ class BisectionOutcome(Struct, frozen=True, kw_only=True):
             which cannot be told apart. `no difference`: the ends are equally fast, within the
             margin. `inconclusive`: a difference can be neither shown nor excluded, between the ends
             or, if there are suspects, between the last pair. `broken`: an end cannot be measured.
+            `out of time`: the search did not end; with suspects, the ends differ.
         suspects: Places, oldest first.
         good, bad: The places that enclose the suspects.
         slowdown_ratio: Time at `bad` over time at `good`, as last measured; None if it was not
@@ -136,7 +141,11 @@ def search(
     Returns:
         The outcome.
     """
-    return (yield from _Search(last, launch_counts(least, most), margin).run())
+    state = _Search(last, launch_counts(least, most), margin)
+    try:
+        return (yield from state.run())
+    except OutOfTimeError:
+        return state.ending("out of time")
 
 
 class _Search:
@@ -159,13 +168,13 @@ class _Search:
         """See `search`."""
         outcome = yield from self._ends()
         if outcome is not None:
-            return self._ending(outcome)
+            return self.ending(outcome)
         is_one = self._bad - self._good == 1
         while (place := self._middle()) is not None:
             yield from self._halve(place)
         if not is_one:
             outcome = yield from self._last()
-        return self._ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
+        return self.ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
 
     def _ends(self) -> Generator[LaunchRequest, LaunchResults, Outcome | None]:
         """Test whether the ends differ; None if they do."""
@@ -246,7 +255,8 @@ class _Search:
         self._tests += 1
         return error_share(self._tests - 1, self._planned)
 
-    def _ending(self, outcome: Outcome) -> BisectionOutcome:
+    def ending(self, outcome: Outcome) -> BisectionOutcome:
+        """The outcome with what is known so far."""
         logs = self._logs
         return BisectionOutcome(
             outcome=outcome,

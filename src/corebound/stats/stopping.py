@@ -36,8 +36,8 @@ def unfinished(
     cell whose baseline cannot run.
 
     A cell without an `ok` launch is given up after two attempts. After a skipped launch it
-    is given up at once, because the host will not gain resources, and after an error of its own,
-    because it would fail again.
+    is given up at once, because the host will not gain resources, after an error of its own,
+    because it would fail again, and after a launch that was too slow for the budget.
 
     No cell is launched again and again until it happens to look different: at 99.9 %, looking
     after every block makes hardly any false alarm. All else depends on the width of an interval,
@@ -87,7 +87,7 @@ def is_given_up(summary: CellSummary) -> bool:
     """Whether a cell gets no more launches, because none was ever `ok`."""
     if summary.count("ok"):
         return False
-    is_hopeless = summary.count("skipped") > 0 or summary.has_error
+    is_hopeless = bool(summary.count("skipped") or summary.count("dropped")) or summary.has_error
     return is_hopeless or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from importlib.machinery import PathFinder
@@ -96,9 +97,12 @@ def _time_others(
     workload: Workload,
     timings: Timings,
     request: protocol.Request,
-    alternates: protocol.Alternates | None,
+    order: bytes,
+    report: Callable[[], None],
 ) -> None:
-    """Time the iterations after the first."""
+    """Time the iterations after the first, as the order to go says."""
+    alternates, most_ns = protocol.decode_go(order)
+    limits_ns = [limit_ns for limit_ns in (request.most_ns, most_ns) if limit_ns is not None]
     time_iterations = partial(
         iterate,
         workload.step,
@@ -106,10 +110,11 @@ def _time_others(
         iterations=request.iterations - 1,
         enough_ns=request.enough_ns,
         least_iterations=request.least_iterations - 1,
-        most_ns=request.most_ns,
+        most_ns=min(limits_ns, default=None),
         wall_ns=time.perf_counter_ns,
         cpu_ns=workload.cpu_ns,
         prepare=workload.prepare,
+        report=report,
     )
     if alternates is None:
         time_iterations()
@@ -118,17 +123,29 @@ def _time_others(
         time_iterations(turn_signal=turn_signal)
 
 
-def _send(reply: MessageWriter, timings: Timings) -> None:
-    walls, cpus, lengths, began_us = timings.walls, timings.cpus, timings.lengths, timings.began_us
-    for start in range(0, len(walls), protocol.SAMPLES_A_MESSAGE):
-        part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
-        reply.send(protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
-    for start in range(0, len(lengths), protocol.SAMPLES_A_MESSAGE):
-        part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
-        time_slices = protocol.TimeSlices(
-            iterations=lengths[part].tolist(), began_us=began_us[part].tolist()
-        )
-        reply.send(time_slices)
+class _Report:
+    """Sends the samples and time slices that were not sent before."""
+
+    def __init__(self, reply: MessageWriter, timings: Timings) -> None:
+        self._reply = reply
+        self._timings = timings
+        self._samples = self._time_slices = 0
+
+    def __call__(self) -> None:
+        timings = self._timings
+        walls, cpus = timings.walls, timings.cpus
+        lengths, began_us = timings.lengths, timings.began_us
+        for start in range(self._samples, len(walls), protocol.SAMPLES_A_MESSAGE):
+            part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
+            samples = protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist())
+            self._reply.send(samples)
+        for start in range(self._time_slices, len(lengths), protocol.SAMPLES_A_MESSAGE):
+            part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
+            time_slices = protocol.TimeSlices(
+                iterations=lengths[part].tolist(), began_us=began_us[part].tolist()
+            )
+            self._reply.send(time_slices)
+        self._samples, self._time_slices = len(walls), len(lengths)
 
 
 def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> Profile:
@@ -194,14 +211,14 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
     reply.send(_ready(adapter, workload, environment, is_command=is_command))
     if not (order := orders.readline()):
         return  # the runner has abandoned the launch
-    alternates = protocol.decode_go(order)
     reply.during = "loop"
     if request.operators is not None:
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        _time_others(workload, timings, request, alternates)
-        _send(reply, timings)
+        report = _Report(reply, timings)
+        _time_others(workload, timings, request, order, report)
+        report()
     reply.during = "teardown"
     allowed = workload.allowed()
     # A step may have changed it. The numbers of other adapters are those of threads that exist.

@@ -10,7 +10,8 @@ message per line:
 - `phase` when it has imported, after which it waits for `SET_UP`, and when each part of its setup
   ends;
 - `ready` after the first iteration, when thread pools exist and are sized;
-- `samples`, in several messages, or one `profile` if operators are requested;
+- `samples`, in several messages, or one `profile` if operators are requested; those of long
+  iterations as soon as they end, so that they count if the launch is ended;
 - `end`.
 
 On an error it sends `failure` instead of the remaining messages. It stays alive until
@@ -58,6 +59,9 @@ FINISHED = b"!"
 # is left out (`stats.launch_summary`), so there are at least two more.
 TIME_SLICE_NS = 1_000_000
 TIME_SLICE_ITERATIONS = 3
+# An iteration or a time slice of this length is reported as soon as it ends. Reporting takes about
+# 0.1 ms, between iterations.
+LONG_NS = 200_000_000
 
 # The descriptors of a worker's pipes, whichever binding backend started it.
 REQUEST_FD = 3
@@ -326,28 +330,34 @@ def encode(message: Request | Message) -> bytes:
     return text.encode() + b"\n"
 
 
-def encode_go(alternates: Alternates | None) -> bytes:
+def encode_go(alternates: Alternates | None, most_ns: int | None = None) -> bytes:
     """The line that starts a worker's loop.
 
-    >>> encode_go(Alternates(turn_signal="socket", turn_number=1)).decode().split()
-    ['go', 'socket', '1']
+    Args:
+        alternates: How the worker alternates; None if it iterates without interruption.
+        most_ns: As in `Request.most_ns`, for what a budget leaves; None: as requested.
+
+    >>> encode_go(Alternates(turn_signal="socket", turn_number=1), 500).decode().split()
+    ['go', '500', 'socket', '1']
     """
-    if alternates is None:
-        return GO
-    return b"%s %s %d\n" % (GO.strip(), alternates.turn_signal.encode(), alternates.turn_number)
+    words = [GO.strip(), b"-" if most_ns is None else b"%d" % most_ns]
+    if alternates is not None:
+        words += [alternates.turn_signal.encode(), b"%d" % alternates.turn_number]
+    return b" ".join(words) + b"\n"
 
 
-def decode_go(line: bytes) -> Alternates | None:
-    """How a worker alternates; None if it iterates without interruption.
+def decode_go(line: bytes) -> tuple[Alternates | None, int | None]:
+    """How a worker alternates and the time that it has, as passed to `encode_go`.
 
     Raises:
         WireError: the line does not start a loop.
     """
     match line.split():
-        case [b"go"]:
-            return None
-        case [b"go", name, number]:
-            return Alternates(turn_signal=name.decode(), turn_number=int(number))
+        case [b"go", most, *rest] if len(rest) in {0, 2} and (most == b"-" or most.isdigit()):
+            alternates = (
+                Alternates(turn_signal=rest[0].decode(), turn_number=int(rest[1])) if rest else None
+            )
+            return alternates, None if most == b"-" else int(most)
         case _:
             raise WireError(f"not the start of a loop: {line[:80]!r}")
 

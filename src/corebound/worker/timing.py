@@ -22,7 +22,7 @@ class Timings:
     free at the end of a step, so that glibc returns it to the kernel and takes it again: eight
     convolutions in PyTorch had 1,840 page faults an iteration without such arrays, 1,522 with
     those of a loop without time slices and 1,765 with those of time slices. Nothing here is
-    allocated while a loop runs.
+    allocated while a loop runs, unless its iterations are long enough to be reported one by one.
     """
 
     def __init__(self, iterations: int) -> None:
@@ -72,6 +72,7 @@ class Timings:
         least_ns: int | None = None,
         least_iterations: int = 1,
         most_ns: int | None = None,
+        report: Callable[[], None] | None = None,
     ) -> int:
         """Time each call separately; keep every sample, because warm-up is detected later.
 
@@ -88,6 +89,7 @@ class Timings:
             least_ns: Stop once the calls have taken this long in total; None: after all calls.
             least_iterations: If `least_ns` is given, stop after this many calls at the earliest.
             most_ns: Stop once the calls have taken this long in total, however few they are.
+            report: Called after each call that takes `protocol.LONG_NS`; not timed.
 
         Returns:
             The total duration of the calls in nanoseconds.
@@ -117,6 +119,9 @@ class Timings:
             is_enough = total_ns >= enough_ns and number + 1 - first >= least_iterations
             if is_enough or total_ns >= too_long_ns:
                 break
+            if report is not None and end_ns - start_ns >= protocol.LONG_NS:
+                report()
+                cpu_before_ns = cpu_ns()
         return total_ns
 
 
@@ -201,6 +206,7 @@ def iterate(
     enough_ns: int | None = None,
     least_iterations: int = 1,
     most_ns: int | None = None,
+    report: Callable[[], None] | None = None,
     turn_signal: TurnSignal | None = None,
 ) -> None:
     """Time up to `iterations` calls: without interruption, or in time slices.
@@ -220,6 +226,8 @@ def iterate(
         least_iterations: If `enough_ns` is given, stop after this many calls at the earliest.
         most_ns: Stop once the calls have taken this long in total, however few they are; with time
             slices, at the end of one. None: no limit.
+        report: Called after each call that takes `protocol.LONG_NS`; with time slices, after the
+            first one that ends so long after the last report, and after the last one.
         turn_signal: Signals the start of each time slice. None: there are no time slices.
     """
     time_calls = partial(timings.measure, step, wall_ns=wall_ns, cpu_ns=cpu_ns, prepare=prepare)
@@ -229,9 +237,10 @@ def iterate(
             least_ns=enough_ns,
             least_iterations=least_iterations,
             most_ns=most_ns,
+            report=report,
         )
         return
-    origin_ns = wall_ns()
+    origin_ns = reported_ns = wall_ns()
     first = len(timings)
     spent_ns = done = 0
     is_enough = iterations == 0
@@ -256,6 +265,10 @@ def iterate(
             or (enough_ns is not None and spent_ns >= enough_ns and done >= least_iterations)
             or (most_ns is not None and spent_ns >= most_ns)
         )
+        # The launch may be ended while it waits for the others.
+        if report is not None and (is_enough or wall_ns() - reported_ns >= protocol.LONG_NS):
+            report()
+            reported_ns = wall_ns()
         if not is_enough:
             turn_signal.hand_over()
     turn_signal.finish()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from corebound.stats.bisection import (
     BisectionOutcome,
     LaunchRequest,
     LaunchResults,
-    Outcome,
+    OutOfTimeError,
     search,
 )
 from corebound.stats.comparison import log_ratios
@@ -51,7 +51,7 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
         measured: The cell.
         project: The name of the project under test.
         commits: The searched commits, the good end first.
-        ending: The result of the search; None if its time ran out.
+        ending: The result of the search.
         is_merge: Whether the commit that was found is a merge.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
         records: Files of records, in the order they were begun.
@@ -59,7 +59,7 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
 
     project: str
     commits: tuple[Commit, ...]
-    ending: BisectionOutcome | None
+    ending: BisectionOutcome
     is_merge: bool
     noise: tuple[str, ...]
     records: tuple[Path, ...]
@@ -80,24 +80,25 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
             **attributes(self, "outcome", "suspects", "good", "bad"),
             **attributes(self, "slowdown_ratio", "slowdown_interval", "is_merge"),
             "commits": len(self.commits) - 1,
-            "tests": self.ending.tests if self.ending else None,
+            "tests": self.ending.tests,
             **attributes(self, "noise", "records"),
         }
 
     @property
-    def outcome(self) -> Outcome | Literal["out of time"]:
+    def outcome(self) -> Outcome:
         """How the search ended.
 
         `found`: `commit` made the change. `range`: one of `suspects` did. `no difference` between
         the ends, within the margin. `inconclusive`: a difference can be neither shown nor excluded.
-        `broken`: an end could not be measured. `out of time`: the budget ended first.
+        `broken`: an end could not be measured. `out of time`: the budget ended first; with
+        suspects, the ends differ.
         """
-        return self.ending.outcome if self.ending else "out of time"
+        return self.ending.outcome
 
     @property
     def suspects(self) -> tuple[Commit, ...]:
         """The commits of which one made the change."""
-        return tuple(self.commits[index] for index in self.ending.suspects) if self.ending else ()
+        return tuple(self.commits[index] for index in self.ending.suspects)
 
     @property
     def commit(self) -> Commit | None:
@@ -106,23 +107,23 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
 
     @property
     def good(self) -> Commit:
-        """The last commit known to be as fast as the good end."""
-        return self.commits[self.ending.good if self.ending else 0]
+        """The last commit that was as fast as the good end, as far as the search came."""
+        return self.commits[self.ending.good]
 
     @property
     def bad(self) -> Commit:
-        """The first commit known to be as slow as the bad end."""
-        return self.commits[self.ending.bad if self.ending else -1]
+        """The first commit that was as slow as the bad end, as far as the search came."""
+        return self.commits[self.ending.bad]
 
     @property
     def slowdown_ratio(self) -> float | None:
         """Time of an iteration at `bad` over that at `good`; None if unknown."""
-        return self.ending.slowdown_ratio if self.ending else None
+        return self.ending.slowdown_ratio
 
     @property
     def slowdown_interval(self) -> Ends | None:
         """Its 95 % confidence interval, (low, high); None with too few launches."""
-        return ratio_interval_pair(self.ending.interval) if self.ending else None
+        return ratio_interval_pair(self.ending.interval)
 
 
 class BisectRequest(RunRequest, frozen=True, kw_only=True):
@@ -180,7 +181,7 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
         measured=loaded.cells[0],
         commits=bisection.commits,
         ending=ending,
-        is_merge=ending is not None and project.is_merge(bisection.commits[ending.bad]),
+        is_merge=project.is_merge(bisection.commits[ending.bad]),
         noise=bisection.noise_notes(ending),
         records=tuple(dict.fromkeys(prepared.file for prepared in bisection.runs.values())),
     )
@@ -222,27 +223,29 @@ class _Bisection:
         """The number of launches before the first analysis."""
         return min(self.loaded.scenario.measure.launches.min, self.max_launches)
 
-    def search(self) -> BisectionOutcome | None:
-        """Run the search to its end; None if the time ran out first."""
+    def search(self) -> BisectionOutcome:
+        """Run the search to its end, or as far as the time allows."""
         searching = search(
             len(self.commits) - 1,
             least=self.min_launches,
             most=self.max_launches,
             margin=self.loaded.scenario.measure.margin,
         )
-        answer: LaunchResults | None = None
-        while True:
-            step = _next(searching, answer)
-            if isinstance(step, BisectionOutcome):
-                return step
-            answer = self._answer(step)
-            if answer is None:
-                return None
+        try:
+            request = next(searching)
+            while True:
+                answer = self._answer(request)
+                request = (
+                    searching.send(answer)
+                    if answer is not None
+                    else searching.throw(OutOfTimeError())
+                )
+        except StopIteration as stop:
+            ending: BisectionOutcome = stop.value
+            return ending
 
-    def noise_notes(self, ending: BisectionOutcome | None) -> tuple[str, ...]:
+    def noise_notes(self, ending: BisectionOutcome) -> tuple[str, ...]:
         """The noise floor of the cell's scenario, for the number of launches of the result."""
-        if ending is None:
-            return ()
         ends = (ending.good, ending.bad)
         with_both = [run for indices, run in self.runs.items() if {*ends} <= {*indices}]
         if not with_both:
@@ -318,15 +321,3 @@ class _Bisection:
         elif prepared.run.preflight is None:
             prepared = replace(prepared, run=replace(prepared.run, preflight=self.checks))
         return prepared
-
-
-def _next(
-    searching: Generator[LaunchRequest, LaunchResults, BisectionOutcome],
-    answer: LaunchResults | None,
-) -> LaunchRequest | BisectionOutcome:
-    """The next request of the search, or its end."""
-    try:
-        return next(searching) if answer is None else searching.send(answer)
-    except StopIteration as stop:
-        ending: BisectionOutcome = stop.value
-        return ending

@@ -24,6 +24,7 @@ from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import RunRequest, prepare_comparison
@@ -73,6 +74,7 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
+        prepared = announced(prepared, request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
     cells = _judge(result.scenario_results(), both)
     noise = noise_notes(

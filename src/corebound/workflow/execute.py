@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.analysis.forecast import TimeLeft
+from corebound.analysis.forecast import Forecast, TimeLeft
 from corebound.analysis.noise_floor import calibration_for, noise_at
 from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import (
@@ -74,6 +74,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
         launches: All its launches, including those of earlier sessions.
         ending: Why it ended.
         not_launched: The reasons why cells could not be launched.
+        forecasts: What it was expected to measure, if that was forecast.
     """
 
     run: Run
@@ -81,6 +82,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
     ending: Ending
     not_launched: tuple[CannotRun, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -93,7 +95,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
         4 if a launch failed, timed out or was discarded, or an environment could not be built; else
         3 if the host can hold no cell or an environment does not exist; else 5 if the time ran out
-        before anything was measured; else 0.
+        before a cell was compared with success, or before every scenario was measured that the
+        forecast said would be; else 0.
         """
         statuses = {launch.status for launch in self.launches if not is_refused(launch)}
         causes = {reason.cause for reason in self.not_launched}
@@ -102,8 +105,25 @@ class RunResult(Struct, frozen=True, kw_only=True):
         holds_none = statuses == {"skipped"} and self.ending == "complete"
         if holds_none or "environment" in causes:
             return HostError.exit_code
-        is_too_short = self.ending == "out of time" and "ok" not in statuses
+        is_too_short = self.ending == "out of time" and not self._has_answer()
         return NO_ANSWER if is_too_short else 0
+
+    def _has_answer(self) -> bool:
+        """Whether all forecast scenarios have a result, and something is decided."""
+        measured = {launch.cell.scenario for launch in self.launches if launch.status == "ok"}
+        promised = {forecast.scenario for forecast in self.forecasts if forecast.launches}
+        compared = [
+            cell
+            for result in self.scenario_results()
+            for cell in result.cells
+            if cell.baseline is not None
+        ]
+        is_decided = not compared or any(
+            cell.least_slowdown_ratio
+            or (cell.comparison and cell.comparison.verdict != "inconclusive")
+            for cell in compared
+        )
+        return bool(measured) and promised <= measured and is_decided
 
     def scenario_results(self) -> tuple[ScenarioResult, ...]:
         """The result of each scenario of the run."""
@@ -222,7 +242,7 @@ def execute_run(
 
     Args:
         prepared: What to measure.
-        budget_s: Start no launch after this many seconds; None is no limit.
+        budget_s: End after this many seconds; None is no limit.
         reporter: Shows the progress.
         stack: Cleans up everything started here.
         operators: Whether to profile operators in scenarios that request it.
@@ -265,6 +285,7 @@ def execute_run(
         ),
         observer=observer,
         clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
+        time_left=time_left,
         budget_s=budget_s,
         operators=operators,
     ).run()
@@ -277,4 +298,5 @@ def execute_run(
         launches=tuple(launches),
         ending=ending,
         not_launched=prepared.not_launched,
+        forecasts=prepared.forecasts,
     )

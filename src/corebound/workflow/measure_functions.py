@@ -57,7 +57,7 @@ class FunctionRequest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         setup: Whether each function prepares and returns its step, instead of being the step.
-        budget_s: Start no launch after this many seconds.
+        budget_s: End after this many seconds.
         margin: The largest share that counts as equal.
         launches: The least and the most launches of each function.
         settings: Other keys of a scenario's top level, such as `binding`, `threads` and `env`.

@@ -57,7 +57,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
     files: Files = (DEFAULT_SCENARIOS,)
     profile: Annotated[ProfileName, Option("How thoroughly to measure.")] = "nightly"
     budget_s: Annotated[
-        float, Option("Start no launch after this time: 90s, 10m, 2h.", parse=seconds, typed="4h")
+        float, Option("End after this time: 90s, 10m, 2h.", parse=seconds, typed="4h")
     ] = 14_400.0
     wait_s: Wait = 0.0
     update: Annotated[bool, Option("First fetch and fast-forward the project under test.")] = False

@@ -65,14 +65,14 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
     def status(self) -> str:
         """The status in a word or two.
 
-        `ok`, `regression`, `recommendation lost`, `launches failed`, `nothing measured`,
+        `ok`, `regression`, `recommendation lost`, `launches failed`, `budget too short`,
         `series not analysed`, `failed` or `crashed`.
         """
         if self.result.failure is not None:
             return "crashed" if self.result.failure.code == CRASHED else "failed"
         if self.result.exit_code == NO_ANSWER:
             was_measured = self.result.codes.get("run") != NO_ANSWER
-            return "series not analysed" if was_measured else "nothing measured"
+            return "series not analysed" if was_measured else "budget too short"
         if self.result.exit_code == REGRESSION and not _alarms(self) and _lost(self):
             return "recommendation lost"
         words = {0: "ok", REGRESSION: "regression"}
@@ -152,11 +152,8 @@ def _headline(summary: NightlySummary) -> str:
         headline += (
             f", measured with uncommitted changes ({summary.snapshot}): not part of the history"
         )
-    if summary.result.codes.get("run") == NO_ANSWER:
-        return headline + ", the budget ran out before anything was measured"
-    return headline + (
-        ", the budget ran out before everything was measured" if summary.partial else ""
-    )
+    is_short = summary.partial or summary.result.codes.get("run") == NO_ANSWER
+    return headline + (", the budget ran out before everything was measured" if is_short else "")
 
 
 def _lost(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:

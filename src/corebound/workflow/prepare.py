@@ -76,7 +76,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         ),
     ] = {}
     budget_s: Annotated[
-        float | None, Option("Start no launch after this time: 90s, 10m, 2h.", parse=seconds)
+        float | None, Option("End after this time: 90s, 10m, 2h.", parse=seconds)
     ] = None
     # The range that every framework accepts.
     seed: Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec.structs import replace
 
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.forecast import with_forecasts
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Files, Option
 from corebound.workflow.plan import plan_suite
@@ -49,14 +50,14 @@ class SuiteRequest(RunRequest, frozen=True, kw_only=True):
 def run_suite(
     request: SuiteRequest,
     reporter: Reporter,
-    announce: Callable[[PreparedRun], PreparedRun] = lambda prepared: prepared,
+    announce: Callable[[PreparedRun], None] = lambda _prepared: None,
 ) -> RunResult:
     """Measure every cell of the scenarios, or continue an interrupted run.
 
     Args:
         request: The user's request.
         reporter: Called with the progress.
-        announce: Called before the first launch; what it returns is run.
+        announce: Called before the first launch, with the forecasts.
 
     Raises:
         CoreboundError: The scenarios, environments or host do not allow the run.
@@ -70,7 +71,11 @@ def run_suite(
             # Mistakes are reported at once, not after waiting for another run.
             validate=lambda: plan_suite(request) if request.files else None,
         )
-        prepared = preflight(announce(_begin(request, reporter.notify)), reporter)
+        prepared = with_forecasts(
+            _begin(request, reporter.notify), request.records, request.budget_s
+        )
+        announce(prepared)
+        prepared = preflight(prepared, reporter)
         return execute_run(prepared, request.budget_s, reporter, stack, operators=request.operators)
 
 

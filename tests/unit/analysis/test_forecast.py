@@ -14,6 +14,7 @@ from corebound.analysis.forecast import (
     experience,
     forecast_run,
     guess,
+    shortage_note,
 )
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.planning.plan import PlannedCell
@@ -106,14 +107,40 @@ def test_a_budget_is_shared_by_the_scenarios_block_by_block() -> None:
         [("a", 4, wanted, TWO_PERCENT), ("b", 1, wanted, TWO_PERCENT)], budget_s=105
     )
 
-    assert [forecast.launches for forecast in forecasts] == [10, 10]
+    # After ten blocks of both, 5 s are left, which hold two of the smaller one.
+    assert [forecast.launches for forecast in forecasts] == [10, 12]
     assert sum(forecast.duration_s for forecast in forecasts) <= 105
 
 
-def test_a_budget_that_is_too_short_still_allows_one_launch_of_each() -> None:
-    (forecast,) = forecast_run([("a", 4, Launches(), TWO_PERCENT)], budget_s=1)
+# A launch takes 2 s, with just enough iterations 1.3 s.
+CUTTABLE = replace(TWO_PERCENT, iterating_s=1.0, iterations=10)
 
-    assert (forecast.launches, forecast.half_width) == (1, None)
+
+@pytest.mark.parametrize(("budget_s", "launches"), [(1, (0, 0)), (7, (1, 0)), (14, (1, 1))])
+def test_a_budget_holds_the_scenarios_whose_shortest_launches_fit(
+    budget_s: float, launches: tuple[int, ...]
+) -> None:
+    wanted = Launches(min=6)
+    forecasts = forecast_run([(name, 4, wanted, CUTTABLE) for name in "ab"], budget_s)
+
+    assert tuple(forecast.launches for forecast in forecasts) == launches
+    assert sum(forecast.duration_s for forecast in forecasts) <= budget_s
+
+
+def test_what_a_budget_does_not_hold_is_said_before_the_run() -> None:
+    wanted = Launches(min=6)
+
+    def said(budget_s: float | None) -> str | None:
+        forecasts = forecast_run([(name, 4, wanted, CUTTABLE) for name in "ab"], budget_s)
+        return shortage_note(forecasts, budget_s)
+
+    short = said(7)
+    assert short is not None
+    assert "96.0 s" in short
+    assert "1 scenario: b" in short
+    assert "1 scenario" not in (said(14) or "")
+    assert said(96) is None
+    assert said(None) is None
 
 
 def test_another_number_of_iterations_changes_their_part_only() -> None:

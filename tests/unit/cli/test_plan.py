@@ -43,7 +43,7 @@ def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
         likely = None if since else (duration_s / 3, duration_s * 3)
         return Forecast(
             scenario="a", since=since, cells=2, launches=5, launch_s=duration_s / 10,
-            duration_s=duration_s, half_width=None, range_s=likely,
+            duration_s=duration_s, requested_s=60, half_width=None, range_s=likely,
         )  # fmt: skip
 
     (guessed,) = forecast_lines([forecast(30)], budget_s=None)

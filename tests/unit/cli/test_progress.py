@@ -73,7 +73,7 @@ def test_the_number_of_iterations_is_said_of_the_launch_that_has_it() -> None:
 def test_a_line_shows_the_time_of_a_step_and_how_far_the_run_is() -> None:
     (line,) = printed(a_launch(workers=(a_worker(wall_ns=(1_000_000, 2_000_000, 2_000_000)),)))
 
-    assert line == "✓ a-scenario: default  2.00 ms  (block 1; launch 1 of 1, about 0:00 left)"
+    assert line == "✓ a-scenario: default  2.00 ms  (block 1; launch 1 of at most 1)"
 
 
 def test_a_failure_shows_the_end_of_its_traceback_and_where_the_rest_is() -> None:

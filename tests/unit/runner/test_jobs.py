@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import Launch
-from corebound.runner import Job
 from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
 
 
@@ -18,25 +14,6 @@ def test_the_order_within_blocks_is_the_seeds() -> None:
 
     assert order(1) == order(1)
     assert order(1) != order(2)
-
-
-@pytest.mark.parametrize(
-    ("budget_s", "expected_s"), [(None, 2.0), (3600.0, 2.0), (10.0, 1.25), (1.0, 0.125)]
-)
-def test_first_launches_iterate_for_at_most_a_quarter_of_the_budget(
-    budget_s: float | None, expected_s: float
-) -> None:
-    seen: set[int | None] = set()
-
-    def note(job: Job) -> LaunchResult:
-        seen.add(job.planned.requests[0].enough_ns)
-        return an_outcome()
-
-    # Two cells share the quarter.
-    task = a_task(bindings=("none", "one-cpu"))
-    a_runner([], task, launch=note, budget_s=budget_s).run()
-
-    assert seen == {round(expected_s * 1e9)}
 
 
 def test_the_name_of_a_launch_that_is_made_again_is_that_of_the_first_whatever_it_is() -> None:

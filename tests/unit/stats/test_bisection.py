@@ -16,6 +16,7 @@ from corebound.stats.bisection import (
     BisectionOutcome,
     LaunchRequest,
     LaunchResults,
+    OutOfTimeError,
     error_share,
     launch_counts,
     search,
@@ -51,6 +52,7 @@ def simulate(
     broken: frozenset[int] = frozenset(),
     asked: list[LaunchRequest] | None = None,
     most: int = 30,
+    requests: int = 1000,
 ) -> BisectionOutcome:
     """Search a line of commits whose cost is planted; blocks drift, launches are noisy."""
     chance = random.Random(seed)
@@ -62,6 +64,9 @@ def simulate(
     answer: LaunchResults | None = None
     while True:
         try:
+            if requests == 0:
+                searching.throw(OutOfTimeError())
+            requests -= 1
             ask = searching.send(answer) if answer is not None else next(searching)
         except StopIteration as ended:
             ending: BisectionOutcome = ended.value
@@ -108,6 +113,21 @@ def test_the_ends_of_the_search_enclose_the_planted_commit(
 
     assert ending.good < place <= ending.bad
     assert ending.outcome == "found"
+
+
+def test_a_search_out_of_time_says_whether_the_ends_differ_and_what_is_left() -> None:
+    def out_of_time(requests: int) -> BisectionOutcome:
+        return simulate(
+            8, {6: 0.5}, noise=lambda chance: 1 + chance.gauss(0, 0.01), requests=requests
+        )
+
+    nothing, ends, half = map(out_of_time, (1, 2, 3))
+
+    assert {one.outcome for one in (nothing, ends, half)} == {"out of time"}
+    assert nothing.suspects == ()
+    assert ends.suspects == tuple(range(1, 9))
+    assert half.suspects == tuple(range(5, 9))
+    assert half.slowdown_ratio == pytest.approx(1.5, rel=0.05)
 
 
 def test_without_a_difference_between_the_ends_nothing_is_searched() -> None:

@@ -59,6 +59,26 @@ def timed(clock: Clock, turns: CountedTurns | None, iterations: int) -> Timings:
     return timings
 
 
+@pytest.mark.parametrize(("slices", "reported"), [(None, [1, 3]), (5, [3, 7])])
+def test_long_iterations_are_reported_as_they_end_and_in_time_slices_together(
+    slices: int | None, reported: list[int]
+) -> None:
+    clock = Clock(*(each * MS for each in (300, 1, 300, 1, 1, 1, 1)))
+    timings, seen = Timings(7), list[int]()
+
+    iterate(
+        clock.step,
+        timings,
+        iterations=7,
+        wall_ns=lambda: clock.now_ns,
+        cpu_ns=lambda: clock.now_ns,
+        report=lambda: seen.append(len(timings)),
+        turn_signal=None if slices is None else CountedTurns(clock, slices),
+    )
+
+    assert seen == reported
+
+
 def test_a_time_slice_has_three_iterations_and_the_last_one_finishes() -> None:
     clock = Clock(*[2 * MS] * 7)
     turns = CountedTurns(clock, 3, others_ns=5 * MS)

@@ -81,15 +81,16 @@ messages = st.one_of(
         protocol.Alternates,
         turn_signal=st.text("abcdef0123456789-", min_size=1),
         turn_number=st.integers(0, 255),
-    )
+    ),
+    st.none() | st.integers(0, 10**15),
 )
-def test_the_order_to_go_is_one_line_and_says_how_to_alternate(
-    alternates: protocol.Alternates | None,
+def test_the_order_to_go_is_one_line_and_says_how_to_alternate_and_for_how_long(
+    alternates: protocol.Alternates | None, most_ns: int | None
 ) -> None:
-    line = protocol.encode_go(alternates)
+    line = protocol.encode_go(alternates, most_ns)
 
     assert line.count(b"\n") == 1
-    assert protocol.decode_go(line) == alternates
+    assert protocol.decode_go(line) == (alternates, most_ns)
 
 
 @pytest.mark.parametrize("line", [b"stop\n", b"go socket\n", b"\n"])

@@ -11,7 +11,7 @@ from corebound.workflow import bisect
 from support.build import a_cell
 
 
-def a_result(ending: bisection.BisectionOutcome | None) -> bisect.BisectResult:
+def a_result(ending: bisection.BisectionOutcome) -> bisect.BisectResult:
     return bisect.BisectResult(
         measured=a_cell(), project="shop", commits=(), ending=ending, is_merge=False, noise=(),
         records=(),
@@ -20,7 +20,14 @@ def a_result(ending: bisection.BisectionOutcome | None) -> bisect.BisectResult:
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [("found", 0), ("range", 0), ("no difference", 5), ("inconclusive", 5), ("broken", 4)],
+    [
+        ("found", 0),
+        ("range", 0),
+        ("no difference", 5),
+        ("inconclusive", 5),
+        ("broken", 4),
+        ("out of time", 5),
+    ],
 )
 def test_a_bisection_without_a_commit_has_its_own_exit_code(
     outcome: bisection.Outcome, code: int
@@ -30,7 +37,6 @@ def test_a_bisection_without_a_commit_has_its_own_exit_code(
     )
 
     assert a_result(ending).exit_code == code
-    assert a_result(None).exit_code == 5
 
 
 def test_a_budget_that_building_has_used_up_begins_no_run(

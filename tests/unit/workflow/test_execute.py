@@ -10,16 +10,18 @@ from typing import Any, Literal
 
 import pytest
 
+from corebound.analysis.forecast import Forecast
 from corebound.api.reporter import CallReporter
 from corebound.errors import HostError
 from corebound.planning.models import CannotRun
 from corebound.records import jsonl
 from corebound.records.launch_record import Status
 from corebound.runner import Ending
+from corebound.scenario.matrix import expand
 from corebound.workflow import execute
 from corebound.workflow.execute import RunResult, hold_host
 from corebound.workflow.prepare import PreparedRun
-from support.build import a_launch, a_run
+from support.build import a_launch, a_run, a_scenario, a_worker
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ from support.build import a_launch, a_run
         (("skipped", "skipped"), "complete", 3),
         (("skipped",), "out of time", 5),
         ((), "out of time", 5),
-        (("ok",), "out of time", 0),
+        (("ok",), "out of time", 5),
     ],
 )
 def test_the_exit_code_follows_from_the_launches(
@@ -39,6 +41,42 @@ def test_the_exit_code_follows_from_the_launches(
 ) -> None:
     launches = tuple(a_launch(block=block, status=one) for block, one in enumerate(statuses))
     result = RunResult(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
+
+    assert result.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("blocks", "promised", "code"),
+    [(6, ("a-scenario",), 0), (6, ("a-scenario", "b"), 5), (1, ("a-scenario",), 5)],
+)
+def test_a_run_out_of_time_has_an_answer_if_it_kept_its_forecast_and_decided_something(
+    blocks: int, promised: tuple[str, ...], code: int
+) -> None:
+    scenario = a_scenario(matrix={"threads": [1, 2]})
+    run = a_run(scenarios=(scenario,))
+    launches = tuple(
+        a_launch(
+            cell=cell,
+            block=block,
+            position=position,
+            workers=(a_worker(wall_ns=((position + 1) * (100 + block) * 100_000,) * 20),),
+        )
+        for block in range(blocks)
+        for position, cell in enumerate(expand(scenario, "f.yaml", None))
+    )
+    result = RunResult(
+        run=run,
+        file=Path("f"),
+        launches=launches,
+        ending="out of time",
+        forecasts=tuple(
+            Forecast(
+                scenario=name, since=None, cells=2, launches=1, launch_s=1, duration_s=1,
+                requested_s=1, half_width=None,
+            )
+            for name in promised
+        ),
+    )  # fmt: skip
 
     assert result.exit_code == code
 

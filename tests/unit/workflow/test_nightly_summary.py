@@ -159,8 +159,8 @@ def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
     told = a_summary(outcome)
 
     assert outcome.exit_code == 5
-    assert told.status == "nothing measured"
-    assert told.text.splitlines()[0].endswith("before anything was measured")
+    assert told.status == "budget too short"
+    assert told.text.splitlines()[0].endswith("before everything was measured")
 
 
 def test_the_summary_of_a_failed_run_has_the_step_and_the_end_of_its_log() -> None:

@@ -45,11 +45,17 @@ def _text(result: BisectResult) -> str:
 
 def _answer(result: BisectResult) -> Iterator[str]:
     ending = result.ending
-    if ending is None:
-        yield "The budget ran out. Run the same command to continue."
-        return
     good, bad = result.commits[ending.good], result.commits[ending.bad]
     size = _size(ending)
+    if ending.outcome == "out of time":
+        if ending.suspects:
+            yield f"The ends differ: {result.cell.id} is {size} at the bad end."
+            yield f"It changed in one of {len(ending.suspects)} commits after {_commit_name(good)}"
+            yield f"up to {_commit_name(bad)}."
+        else:
+            yield "Not known yet: whether the ends differ."
+        yield "The budget ran out. Run the same command to continue."
+        return
     if ending.outcome == "found":
         yield _commit_name(bad)
         yield f"{result.id}: {size} compared with the commit before it."

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import typer
-from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +23,7 @@ from corebound.analysis.wording import (
     compared_bounds,
     open_note,
     relative_speed,
+    times,
     verdict_word,
 )
 from corebound.cli.options import Json, Quiet
@@ -40,7 +40,6 @@ from corebound.errors import InputError
 from corebound.present.time_spent import time_sentence
 from corebound.stats.comparison import Comparison
 from corebound.workflow.execute import Reporter, RunResult
-from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import new_today
 from corebound.workflow.prepare import PreparedRun
 from corebound.workflow.run import SuiteRequest, run_suite
@@ -73,22 +72,18 @@ def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -
     raise typer.Exit(result.exit_code)
 
 
-def _announce(prepared: PreparedRun, request: SuiteRequest, reporter: Reporter) -> PreparedRun:
-    """Print what a new run takes and which variables it does not pass on; keep the forecasts."""
+def _announce(prepared: PreparedRun, request: SuiteRequest, reporter: Reporter) -> None:
+    """Print what a new run takes, and which variables it does not pass on."""
     for note in plan_notes([(task.scenario.name, task.planned) for task in prepared.tasks]):
         reporter.notify(note)
     if prepared.done:
-        return prepared
-    forecasts = forecast_tasks(
-        prepared.tasks, prepared.run.host.id, request.records, request.budget_s
-    )
-    for line in forecast_lines(forecasts, budget_s=request.budget_s):
+        return
+    for line in forecast_lines(prepared.forecasts, budget_s=request.budget_s):
         reporter.notify(line)
     planned = [cell for task in prepared.tasks for cell in task.planned]
     dropped = variables_note(os.environ, planned)
     if dropped is not None and new_today({"variables": dropped}):
         reporter.notify(dropped)
-    return replace(prepared, forecasts=forecasts)
 
 
 def print_run(result: RunResult, console: Console) -> None:
@@ -96,6 +91,8 @@ def print_run(result: RunResult, console: Console) -> None:
     results = result.scenario_results()
     calibrations = result.calibrations()
     for scenario_result in results:
+        if _is_unmeasured(scenario_result):
+            continue
         print_table(_table(scenario_result), console)
         calibration = calibration_for(calibrations, scenario_result.run, scenario_result.source)
         floor = noise_floor_note(calibration, launches=_fewest_launches(scenario_result))
@@ -128,12 +125,27 @@ def print_run(result: RunResult, console: Console) -> None:
             Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
             soft_wrap=True,
         )
+    for line in _ending_lines(
+        result, [one.scenario.name for one in filter(_is_unmeasured, results)]
+    ):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _ending_lines(result: RunResult, unmeasured: Sequence[str]) -> Iterator[str]:
+    """What a run did not measure, and where its records are."""
     if not result.is_kept:
-        console.print(Text("The budget ended before the first launch. Use a larger --budget."))
+        yield "The budget ended before the first launch. Use a larger --budget."
         return
+    if unmeasured:
+        yield f"Not measured: {', '.join(unmeasured)}."
     if result.ending == "out of time":
-        console.print(Text("The budget ran out. To continue: `corebound run --resume`."))
-    console.print(Text(f"Records: {result.file}"), soft_wrap=True)
+        yield "The budget ran out. To continue: `corebound run --resume`."
+    yield f"Records: {result.file}"
+
+
+def _is_unmeasured(result: ScenarioResult) -> bool:
+    """Whether the run ended before the first launch of a scenario."""
+    return result.incomplete is not None and result.incomplete.never == result.incomplete.of
 
 
 def _fewest_launches(result: ScenarioResult) -> int:
@@ -168,7 +180,13 @@ def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
     median_ns, comparison = cell.summary.median_ns, cell.comparison
     label = short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label
     if median_ns is None:
-        return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
+        statuses = ", ".join(
+            "too slow for this budget" if status == "dropped" else status
+            for status, _ in cell.summary.counts
+        )
+        least = cell.least_slowdown_ratio
+        bound = f"at least {times(least)} slower" if least else "–"
+        return label, "–", bound, "–", statuses
     disturbed = disturbed_note(cell.summary)
     if comparison is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word

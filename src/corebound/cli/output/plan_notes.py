@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from corebound import units
-from corebound.analysis.forecast import Forecast
+from corebound.analysis.forecast import Forecast, shortage_note
 from corebound.analysis.wording import count, day, total_time
 from corebound.planning.plan import PlannedCell
 
@@ -95,7 +95,9 @@ def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> 
         line += f" This is a guess from usual start-up times{of}, which the launches correct."
     if budget_s is None and not known:
         line += " --budget 5m limits it, --profile quick makes fewer."
-    return [line, *map(_forecast_line, known)]
+    short = shortage_note(forecasts, budget_s)
+    measured = [forecast for forecast in known if forecast.launches]
+    return [line, *([short] if short else []), *map(_forecast_line, measured)]
 
 
 def _forecast_line(forecast: Forecast) -> str:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.forecast import TimeLeft
+from corebound.analysis.wording import count
 from corebound.cli import crash
 from corebound.cli.output.console import Console
 from corebound.machine.doctor.result import HostCheck
@@ -140,7 +141,7 @@ class RunProgress:
                 ),
                 soft_wrap=True,
             )
-        # A starting launch counts as left for the planner, and as done when it ends.
+        # A starting launch counts as left for the runner, and as done when it ends.
         self._left = Counter(left)
         if not self._left.total():
             self._left[job.planned.cell.scenario] = 1
@@ -153,7 +154,6 @@ class RunProgress:
             self._done += 1
             scenario = launch.cell.scenario
             self._left[scenario] = max(self._left[scenario] - 1, 0)
-            self._time_left_of.add(launch)
         self._console.print(self._launch_line(launch), soft_wrap=True)
         if launch.status != "skipped":
             self._draw()
@@ -173,15 +173,24 @@ class RunProgress:
             self._live.update(self._panel(), refresh=True)
 
     def _panel(self) -> Group:
-        total = self._done + self._left.total()
+        total = self._total()
         row = Table.grid(padding=(0, 2))
         row.add_row(
             ProgressBar(total=max(total, 1), completed=self._done, width=30),
-            Text(f"launch {min(self._done + 1, total)} of {total}"),
+            Text(f"{count(self._done, 'launch', 'launches')} done, {total} at most"),
             Text(f"{clock(time.monotonic() - self._started_s)} elapsed"),
             Text(self._time_left()),
         )
-        return Group(self._current_launch(), row)
+        return Group(self._current_launch(), row, *self._earlier_end())
+
+    def _total(self) -> int:
+        """How many launches there are at most."""
+        return self._done + self._left.total()
+
+    def _earlier_end(self) -> Iterator[Text]:
+        """What ends the run before all of its launches."""
+        if self._current and self._current[0].planned.measure.launches.follow_spread:
+            yield Text("ends earlier if every ratio is clear or precise enough before", "dim")
 
     def _current_launch(self) -> Text:
         if self._current is None:
@@ -195,12 +204,12 @@ class RunProgress:
         )
 
     def _time_left(self) -> str:
-        left_s = self._time_left_of.seconds(self._left)
-        if left_s is None:
-            return ""
+        launches_s = self._time_left_of.seconds(self._left)
         if self._budget_s is not None:
-            left_s = min(left_s, self._budget_s - (time.monotonic() - self._started_s))
-        return f"about {clock(max(left_s, 0))} left"
+            budget_s = max(self._budget_s - (time.monotonic() - self._started_s), 0.0)
+            if launches_s is None or budget_s < launches_s:
+                return f"{clock(budget_s)} of the budget left"
+        return "" if launches_s is None else f"{clock(launches_s)} left at most"
 
     def _launch_line(self, launch: Launch) -> Text:
         sign, style = _STATUS_SIGNS[launch.status]
@@ -223,8 +232,8 @@ class RunProgress:
         return f"({'; '.join(parts)})"
 
     def _position(self, number: int) -> str:
-        total = max(self._done + self._left.total(), number)
-        return ", ".join(filter(None, (f"launch {number} of {total}", self._time_left())))
+        total = max(self._total(), number)
+        return ", ".join(filter(None, (f"launch {number} of at most {total}", self._time_left())))
 
     def _details(self, launch: Launch) -> Iterator[str]:
         """Why a launch does not count, and what it left behind; the same thing only once."""

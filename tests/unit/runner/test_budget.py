@@ -1,0 +1,190 @@
+"""Specifies that a budget is a promise: when a run ends, and who gets its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.launch.launch import LaunchResult
+from corebound.planning.budget import LEAST_ITERATIONS
+from corebound.records.launch_record import Launch
+from corebound.runner import Job, Task
+from support.build import a_worker
+from support.runs import MODES, a_runner, a_task, an_outcome
+
+ITERATIONS = 20
+HANGING = math.inf
+
+
+class Host(Struct):
+    """A host with a clock, on which launches are ended at their share as a real one does.
+
+    `steps_s` are the seconds of an iteration of each cell, by scenario and key.
+    """
+
+    steps_s: Mapping[tuple[str, str], float]
+    start_s: float = 0.1
+    now_s: float = 0.0
+
+    def launch(self, job: Job) -> LaunchResult:
+        step_s = self.steps_s[job.planned.cell.scenario, job.key]
+        share_s = math.inf if job.share_s is None else job.share_s
+        whole_s = self.start_s + ITERATIONS * step_s
+        spent_s = min(whole_s, share_s)
+        self.now_s += spent_s
+        iterations = (
+            ITERATIONS if whole_s <= share_s else int(max(spent_s - self.start_s, 0) / step_s)
+        )
+        ended_s = None if whole_s <= share_s else share_s
+        duration_ns = round(spent_s * 1e9)
+        if iterations < LEAST_ITERATIONS:
+            outcome = replace(an_outcome("dropped"), least_iteration_ns=duration_ns)
+        else:
+            worker = a_worker(wall_ns=(round(step_s * 1e9),) * iterations)
+            outcome = replace(an_outcome(), workers=(worker,))
+        return replace(outcome, duration_ns=duration_ns, share_s=ended_s)
+
+    def run(
+        self, *tasks: Task, budget_s: float, expected_s: Mapping[str, float] | None = None
+    ) -> list[Launch]:
+        kept: list[Launch] = []
+        a_runner(
+            kept,
+            *tasks,
+            launch=self.launch,
+            budget_s=budget_s,
+            clock=lambda: self.now_s,
+            expected_s=expected_s,
+        ).run()
+        return kept
+
+
+def count(kept: list[Launch], key: str, status: str = "ok") -> int:
+    return sum(launch.cell.key == f"binding={key}" and launch.status == status for launch in kept)
+
+
+def steps(name: str = "a-scenario", **steps_s: float) -> dict[tuple[str, str], float]:
+    return {(name, f"binding={key.replace('_', '-')}"): each for key, each in steps_s.items()}
+
+
+def test_a_cell_that_hangs_is_ended_at_its_share_and_the_other_has_all_its_launches() -> None:
+    host = Host(steps(none=0.05, one_cpu=HANGING))
+
+    kept = host.run(a_task(least=6, most=6), budget_s=30)
+
+    assert (count(kept, "none"), count(kept, "one-cpu", "dropped")) == (6, 1)
+    assert host.now_s <= 30
+    (dropped,) = [launch for launch in kept if launch.status == "dropped"]
+    assert dropped.share_s is not None
+    assert dropped.share_s <= 15
+
+
+def test_a_slow_cell_counts_with_the_iterations_of_its_share() -> None:
+    host = Host(steps(none=0.05, one_cpu=1.0))
+
+    kept = host.run(a_task(least=3, most=3), budget_s=30)
+
+    slow = [launch for launch in kept if launch.cell.key == "binding=one-cpu"]
+    assert [launch.status for launch in slow] == ["ok"] * 3
+    assert all(LEAST_ITERATIONS <= len(one.workers[0].wall_ns) < ITERATIONS for one in slow)
+    assert all(launch.share_s is not None for launch in slow)
+    assert count(kept, "none") == 3
+
+
+def test_launches_are_as_short_as_five_of_each_cell_need_to_be() -> None:
+    # With all its iterations, a launch takes 10 s.
+    host = Host(steps(none=0.5, one_cpu=0.5))
+
+    kept = host.run(a_task(least=30, most=30), budget_s=25)
+
+    assert count(kept, "none") >= 4
+    assert count(kept, "one-cpu") >= 4
+
+
+def test_a_budget_that_suffices_shortens_no_launch() -> None:
+    host = Host(steps(none=0.05, one_cpu=0.5))
+
+    kept = host.run(a_task(least=3, most=3), budget_s=100)
+
+    assert all(launch.share_s is None for launch in kept)
+    assert len(kept) == 6
+
+
+def test_without_a_budget_no_launch_has_a_share() -> None:
+    shares = []
+
+    def launch(job: Job) -> LaunchResult:
+        shares.append(job.share_s)
+        return an_outcome()
+
+    a_runner([], a_task(), launch=launch).run()
+
+    assert set(shares) == {None}
+
+
+def test_with_a_budget_all_scenarios_have_a_first_block_before_one_has_a_second() -> None:
+    names = ("a", "b", "c")
+    tasks = [a_task(name=name, bindings=("none",), least=3, most=3) for name in names]
+    host = Host({(name, "binding=none"): 0.1 for name in names})
+
+    kept = host.run(*tasks, budget_s=10)
+
+    assert [(one.cell.scenario, one.block) for one in kept[:4]] == [
+        ("a", 0), ("b", 0), ("c", 0), ("a", 1),
+    ]  # fmt: skip
+
+
+def test_a_resumed_run_launches_what_was_too_slow_for_the_budget_again() -> None:
+    host = Host(steps(none=0.05, one_cpu=3.0))
+    kept: list[Launch] = []
+    task = a_task(least=3, most=3)
+
+    for budget_s in (10.0, 1000.0):
+        a_runner(kept, task, launch=host.launch, budget_s=budget_s, clock=lambda: host.now_s).run()
+
+    assert count(kept, "one-cpu", "dropped") == 1
+    assert count(kept, "one-cpu") == 3
+    assert len({launch.id for launch in kept}) == len(kept)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    budget_s=st.floats(min_value=1, max_value=600),
+    start_s=st.sampled_from([0.0, 0.1, 3.0]),
+    scenarios=st.lists(
+        st.lists(
+            st.one_of(st.floats(min_value=0.001, max_value=60), st.just(HANGING)),
+            min_size=1,
+            max_size=len(MODES),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    expected_s=st.lists(st.floats(min_value=0.1, max_value=100), min_size=6, max_size=6),
+)
+def test_a_run_ends_in_its_budget_and_goes_breadth_first(
+    budget_s: float, start_s: float, scenarios: list[list[float]], expected_s: list[float]
+) -> None:
+    tasks = []
+    steps_s: dict[tuple[str, str], float] = {}
+    for number, cells in enumerate(scenarios):
+        name, modes = f"s{number}", MODES[: len(cells)]
+        tasks.append(a_task(name=name, bindings=modes, least=3, most=6))
+        steps_s |= {
+            (name, f"binding={mode}"): each for mode, each in zip(modes, cells, strict=True)
+        }
+    host = Host(steps_s, start_s=start_s)
+    expected = dict(zip((task.scenario.name for task in tasks), expected_s, strict=False))
+
+    kept = host.run(*tasks, budget_s=budget_s, expected_s=expected)
+
+    assert host.now_s <= 1.1 * budget_s + 5
+    first_second = next((at for at, launch in enumerate(kept) if launch.block == 1), len(kept))
+    early = {launch.cell.scenario for launch in kept[:first_second]}
+    late = {launch.cell.scenario for launch in kept[first_second:] if launch.block == 0} - early
+    assert not late
