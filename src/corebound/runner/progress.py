@@ -244,6 +244,7 @@ class ScenarioProgress:
         """The remaining launches of this block, in order."""
         name = self.scenario.name
         order = block_order(self.cells, seed=seed, scenario=name, block=self.block)
+        order = self.race.order(order, self.block) if self.race is not None else order
         iterations = self._iterations()
         for position, key in enumerate(order):
             if key in keys and not self.is_over(key):
@@ -270,16 +271,17 @@ class ScenarioProgress:
 
     def has_no_time(self, jobs: Sequence[Job]) -> bool:
         """Whether the budget has no time for a configuration's first launch in a race."""
-        race = self.race
-        return race is not None and all(
-            job.block == 0 and race.has_no_time(job.key) for job in jobs
+        return self.race is not None and self.race.has_no_time(
+            [job.key for job in jobs], self.block
         )
 
     def capped(self, job: Job) -> Job:
         """The job, with a shorter time limit than the scenario's, if earlier launches allow it."""
         planned = job.planned
-        if self.race is not None and job.block == 0:
-            return replace(job, planned=self.race.limited(planned))
+        if self.race is not None:
+            planned = self.race.limited(planned, job.block)
+            if job.block == 0 or self.race.is_screening(job.block):
+                return replace(job, planned=planned, iterations=None)
         limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
         measure = planned.measure.model_copy(update={"timeout_s": limit_s})
         return replace(job, planned=replace(planned, measure=measure))

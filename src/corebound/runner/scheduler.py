@@ -15,6 +15,7 @@ from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
+from corebound.records.tuning import NO_TIME
 from corebound.runner.jobs import Job, Task, within_budget
 from corebound.runner.progress import ScenarioProgress
 from corebound.runner.screening import Screened, compare_busy_threads, screen
@@ -26,7 +27,7 @@ _AS_IN_RESULT = tuple(
     if name not in {"duration_ns", "overhead_ns", "trace"}
 )
 
-_NO_TIME = CannotRun(what="the budget has no time for it", fix="Use a larger --budget.")
+_NO_TIME = CannotRun(what=NO_TIME, fix="Use a larger --budget.")
 # There is no interval after fewer blocks.
 _LEAST_BLOCKS = 2
 

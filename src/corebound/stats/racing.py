@@ -146,7 +146,11 @@ def candidates_with_time(rule: RaceRule, launch_s: float) -> int | None:
 
 
 def replay(
-    entrants: Sequence[Entrant], rule: RaceRule, *, spent_s: Mapping[int, float] | None = None
+    entrants: Sequence[Entrant],
+    rule: RaceRule,
+    *,
+    spent_s: Mapping[int, float] | None = None,
+    before_s: float = 0.0,
 ) -> Race:
     """The state of a race, from its launches alone.
 
@@ -157,13 +161,14 @@ def replay(
         entrants: All configurations that the race began with.
         rule: The rule.
         spent_s: For each block how long its launches took.
+        before_s: How much of the budget was spent before the race.
 
     Returns:
         The state after the last complete block.
     """
     by_key = {entrant.key: entrant for entrant in entrants}
     race = Race(blocks=0, remaining=tuple(by_key), dropped=(), ending=None)
-    total_s = 0.0
+    total_s = before_s
     while race.ending is None and all(_has(by_key[key], race.blocks) for key in race.remaining):
         block_s, launched = (spent_s or {}).get(race.blocks, 0.0), len(race.remaining)
         total_s += block_s
@@ -190,7 +195,7 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
     failed_keys = {dropped.key for dropped in failed}
     remaining = sorted(
         (key for key in race.remaining if key not in failed_keys),
-        key=lambda key: _mean_log(by_key[key].log_costs, blocks),
+        key=lambda key: mean_log(by_key[key].log_costs, blocks),
     )
     after = Race(
         blocks=blocks,
@@ -357,7 +362,7 @@ def _ties(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> tuple[st
 
 
 def _cheapest(ties: Sequence[Entrant], blocks: int) -> str:
-    cpu_logs = {entrant.key: _mean_log(entrant.cpu_logs, blocks) for entrant in ties}
+    cpu_logs = {entrant.key: mean_log(entrant.cpu_logs, blocks) for entrant in ties}
     least = min(cpu_logs.values())
 
     def preference(entrant: Entrant) -> tuple[bool, int, bool]:
@@ -408,7 +413,7 @@ def _has(entrant: Entrant, block: int) -> bool:
     return block in entrant.log_costs or block in entrant.failures
 
 
-def _mean_log(logs: Mapping[int, float], blocks: int) -> float:
+def mean_log(logs: Mapping[int, float], blocks: int) -> float:
     """The mean over the first blocks; infinite without any."""
     values = [log for block, log in logs.items() if block < blocks]
     return statistics.fmean(values) if values else math.inf

@@ -33,7 +33,7 @@ from corebound.planning.artefacts import (
 )
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
-from corebound.planning.plan import PlannedCell
+from corebound.planning.plan import PlannedCell, shorten
 from corebound.present.tune import finalists_document, load_text, verification_text
 from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
@@ -107,6 +107,7 @@ def prove(
     *,
     records: Path,
     folder: Path,
+    budget_s: float | None,
     reporter: Reporter,
 ) -> tuple[Proof, ...]:
     """Launch through the artefacts of a configuration, and check the syntax of the others.
@@ -118,6 +119,7 @@ def prove(
         written: Its artefacts.
         records: The folder of records.
         folder: The folder of the artefacts.
+        budget_s: What is left of the budget, in seconds; None: no limit.
         reporter: Shows the progress.
     """
     through = {
@@ -128,8 +130,11 @@ def prove(
     launches: Sequence[Launch] = ()
     if through:
         with ExitStack() as stack:
+            if budget_s is not None:
+                most_s = budget_s / (_LAUNCHES * (1 + len(through)))
+                planned = shorten(planned, most_s / 2, iterations=None)
             prepared = _proof_run(run, task, planned, through, records)
-            launches = execute_run(prepared, None, reporter, stack).launches
+            launches = execute_run(prepared, budget_s, reporter, stack).launches
     return tuple(
         launched_proof(
             artefact,

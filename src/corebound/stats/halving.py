@@ -1,0 +1,285 @@
+"""Screen the configurations of a race with short launches, so that its budget covers all of them.
+
+Each is launched once for a moment, in groups whose launches may start together. Then the better
+half is launched again, and so on, until the budget has time to race those that are left. One that
+is far behind the best goes at once. This chooses who races, and nothing more: the race has
+launches of its own. So what a screening says of a configuration is the ratio of a few short
+launches, without an interval.
+
+Source: successive halving, Jamieson & Talwalkar, "Non-stochastic best arm identification and
+hyperparameter optimization" (2016).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Container, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.records.tuning import RACE_SHARE, RaceRule
+from corebound.stats.intervals import exp
+from corebound.stats.racing import (
+    FINALISTS,
+    Entrant,
+    Race,
+    least_fresh_launches,
+    mean_log,
+    replay,
+)
+
+_Value = TypeVar("_Value")
+
+# The launches of a group may start together; more would need too much memory.
+GROUP = 8
+# One that costs this many times as much as the best goes, however few are left.
+HOPELESS = 10.0
+# How long a launch of the race iterates at most, as a share of the budget.
+ITERATING_SHARE = 0.02
+# The first round has this share of the budget. This and what follows were found by simulation:
+# `python -m benchmarks.simulation budgets`.
+_FIRST_SHARE = 0.4
+# A race of one would be none.
+_LEAST_TRIED = 2
+# What is left after the first round, and after each later one, at least.
+_LEAST_FIRST, _LEAST_LATER = 4, FINALISTS
+# The screening goes on until the budget has time for a race of so many blocks.
+_RACE_BLOCKS = 5
+# How long a launch of a race usually iterates, in seconds, if the budget allows it.
+_USUAL_ITERATING_S = 2.0
+
+
+class Screened(Struct, frozen=True, kw_only=True):
+    """A configuration that takes no part in the race.
+
+    Attributes:
+        key: Its name.
+        block: The last block that launched it.
+        ratio: Its cost over that of the best one; None if its launch failed.
+        reason: Why its launch has no cost; None if it was slower.
+    """
+
+    key: str
+    block: int
+    ratio: float | None = None
+    reason: str | None = None
+
+
+class Screening(Struct, frozen=True, kw_only=True):
+    """How far a screening is.
+
+    Attributes:
+        blocks: How many blocks are complete.
+        launching: The names of those that the next block launches; empty: the race begins.
+        remaining: The names of those that take part in the race, or still may.
+        out: Those that do not.
+        seconds: How long the blocks took.
+    """
+
+    blocks: int = 0
+    launching: tuple[str, ...] = ()
+    remaining: tuple[str, ...]
+    out: tuple[Screened, ...] = ()
+    seconds: float = 0.0
+
+
+class _Time(Struct, frozen=True, kw_only=True):
+    """What a budget has time for, if a short launch takes `launch_s`."""
+
+    rule: RaceRule
+    launch_s: float
+    spent_s: float = 0.0
+
+    @property
+    def raced_s(self) -> float:
+        """How long a launch of the race probably takes."""
+        budget_s = self.rule.whole_budget_s or math.inf
+        return self.launch_s + min(ITERATING_SHARE * budget_s, _USUAL_ITERATING_S)
+
+    @property
+    def left_s(self) -> float:
+        """What is left for screening and race, without the fresh launches that an answer needs."""
+        fresh_s = least_fresh_launches(FINALISTS) * self.raced_s
+        budget_s = self.rule.whole_budget_s or math.inf
+        return min(self.rule.budget_s or math.inf, budget_s - fresh_s) - self.spent_s
+
+    @property
+    def first_round_s(self) -> float:
+        """What the first round may take, so that there is time for a block of the race."""
+        share_s = _FIRST_SHARE * (self.rule.whole_budget_s or math.inf)
+        return min(share_s, self.left_s - FINALISTS * self.raced_s)
+
+    def race(self, blocks: int, *, after_s: float = 0.0) -> int:
+        """How many can race for so many blocks, if something else takes a time before."""
+        return int(max(self.left_s - after_s, 0.0) / (blocks * max(self.raced_s, 1e-9)))
+
+
+def has_screening(rule: RaceRule, candidates: int) -> bool:
+    """Whether a race of so many configurations begins with a screening."""
+    return bool(rule.budget_s and rule.screen_iterations) and candidates > FINALISTS
+
+
+def has_time_to_screen(rule: RaceRule, took_s: Sequence[float], *, more: int) -> bool:
+    """Whether the first round has time for so many `more` launches.
+
+    Args:
+        rule: The rule.
+        took_s: How long its launches took so far, in seconds; two have time in any case.
+        more: How many are made together now.
+    """
+    if len(took_s) < _LEAST_TRIED:
+        return True
+    launch_s = statistics.fmean(took_s)
+    time = _Time(rule=rule, launch_s=launch_s)
+    return sum(took_s) + more * launch_s <= time.first_round_s
+
+
+def screened_with_time(rule: RaceRule, launch_s: float) -> int:
+    """How many configurations a screening has time for, if a launch takes this many seconds."""
+    time = _Time(rule=rule, launch_s=launch_s)
+    return max(math.floor(time.first_round_s / launch_s + 1e-9), _LEAST_TRIED)
+
+
+def least_budget_s(candidates: int, launch_s: float) -> float:
+    """The budget in which a screening has time for all, in seconds.
+
+    >>> rule = RaceRule(budget_s=0.7 * least_budget_s(16, 3.0), screen_iterations=15)
+    >>> screened_with_time(rule, 3.0)
+    16
+    """
+    all_s, raced_s = candidates * launch_s, launch_s + _USUAL_ITERATING_S
+    block_s, fresh_s = FINALISTS * raced_s, least_fresh_launches(FINALISTS) * raced_s
+    return max(all_s / _FIRST_SHARE, (all_s + block_s) / RACE_SHARE, all_s + block_s + fresh_s)
+
+
+def screen(
+    entrants: Sequence[Entrant],
+    rule: RaceRule,
+    *,
+    skipped: Mapping[str, int],
+    spent_s: Mapping[int, float],
+) -> Screening:
+    """How far a screening is, from its launches alone.
+
+    Args:
+        entrants: All configurations, the most promising first.
+        rule: The rule of the race.
+        skipped: Those that the budget had no time for, each with the block that would have
+            launched it.
+        spent_s: For each block how long its launches took.
+    """
+    by_key = {entrant.key: entrant for entrant in entrants}
+    remaining = tuple(by_key)
+    out: tuple[Screened, ...] = ()
+    blocks, total_s, least = 0, 0.0, _LEAST_FIRST
+    is_over = not has_screening(rule, len(by_key))
+    while not is_over:
+        before_s = total_s
+        for group in _groups(remaining):
+            if not all(_is_complete(by_key[key], blocks, skipped) for key in group):
+                return Screening(
+                    blocks=blocks,
+                    launching=group,
+                    remaining=_without(skipped, remaining),
+                    out=out,
+                    seconds=total_s,
+                )
+            total_s += spent_s.get(blocks, 0.0)
+            blocks += 1
+        launched = _without(skipped, remaining)
+        launch_s = (total_s - before_s) / max(len(launched), 1)
+        time = _Time(rule=rule, spent_s=total_s, launch_s=launch_s)
+        ranked, failed = _rank([by_key[key] for key in launched], blocks)
+        remaining, is_over = _keep(ranked, least, time)
+        behind = (
+            Screened(key=key, block=blocks - 1, ratio=ratio)
+            for key, ratio in ranked.items()
+            if key not in remaining
+        )
+        out, least = (*out, *failed, *behind), _LEAST_LATER
+    return Screening(
+        blocks=blocks, remaining=_without(skipped, remaining), out=out, seconds=total_s
+    )
+
+
+def race_after(
+    screening: Screening,
+    entrants: Sequence[Entrant],
+    rule: RaceRule,
+    *,
+    spent_s: Mapping[int, float],
+) -> tuple[Race, list[Entrant]]:
+    """The race after a screening that is over, and who takes part in it, from its first block on.
+
+    Args:
+        screening: The screening.
+        entrants: As for `screen`.
+        rule: As for `screen`.
+        spent_s: As for `screen`.
+    """
+    first = screening.blocks
+
+    def later(by_block: Mapping[int, _Value]) -> dict[int, _Value]:
+        return {block - first: value for block, value in by_block.items() if block >= first}
+
+    racing = [
+        replace(
+            entrant,
+            log_costs=later(entrant.log_costs),
+            cpu_logs=later(entrant.cpu_logs),
+            failures=later(entrant.failures),
+        )
+        for entrant in entrants
+        if entrant.key in screening.remaining
+    ]
+    if not racing:
+        return Race(blocks=0, remaining=(), dropped=(), ending="nothing left"), racing
+    return replay(racing, rule, spent_s=later(spent_s), before_s=screening.seconds), racing
+
+
+def _groups(keys: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The groups of a round, of nearly equal sizes; the most promising are in the first."""
+    size = math.ceil(len(keys) / max(math.ceil(len(keys) / GROUP), 1))
+    return tuple(tuple(keys[at : at + size]) for at in range(0, len(keys), max(size, 1)))
+
+
+def _is_complete(entrant: Entrant, block: int, skipped: Mapping[str, int]) -> bool:
+    is_skipped = skipped.get(entrant.key) == block
+    return is_skipped or block in entrant.log_costs or block in entrant.failures
+
+
+def _without(skipped: Container[str], keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(key for key in keys if key not in skipped)
+
+
+def _rank(
+    launched: Sequence[Entrant], blocks: int
+) -> tuple[dict[str, float], tuple[Screened, ...]]:
+    """Those that may go on with the ratios of their costs to the best, and those that failed."""
+    failed = tuple(
+        Screened(key=one.key, block=block, reason=reason)
+        for one in launched
+        for block, reason in one.failures.items()
+        if block < blocks
+    )
+    gone = {one.key for one in failed}
+    means = {one.key: mean_log(one.log_costs, blocks) for one in launched if one.key not in gone}
+    best = min(means.values(), default=0.0)
+    return {key: exp(means[key] - best) for key in sorted(means, key=means.__getitem__)}, failed
+
+
+def _keep(ranked: Mapping[str, float], least: int, time: _Time) -> tuple[tuple[str, ...], bool]:
+    """Those that remain after a round, best first, and whether the race begins with them."""
+    near = tuple(key for key, ratio in ranked.items() if ratio < HOPELESS)
+    if len(near) <= time.race(_RACE_BLOCKS):
+        return near, True
+    kept = near[: max(math.ceil(len(near) / 2), least)]
+    if len(kept) <= max(time.race(_RACE_BLOCKS), _LEAST_LATER):
+        return kept, True
+    another_s = len(kept) * time.launch_s
+    if time.race(1, after_s=another_s) < FINALISTS:
+        return kept[: max(time.race(1), _LEAST_TRIED)], True
+    return kept, False
