@@ -23,6 +23,7 @@ from corebound.stats.halving import (
     has_time_to_screen,
     race_after,
     screen,
+    short_s,
 )
 from corebound.stats.racing import Entrant, candidates_with_time, finalists
 
@@ -89,10 +90,14 @@ class _Host(Struct, kw_only=True):
             return False
         start_s = self.start_s * (_START_TOGETHER if len(ones) > 1 else 1.0)
         took_s = start_s
+        known = [log for costs in self.log_costs for log in costs.values()]
+        scale = self.iterating_s / _ITERATIONS * 1e9
+        best_ns = math.exp(min(known)) * scale if known else None
         for one in ones:
             each_s = self.iterating_s * self.costs[one] / _ITERATIONS
             if short:
-                iterating_s = min(_SHORT * each_s, max(ITERATING_SHARE * self.budget_s, 3 * each_s))
+                most_s = short_s(self.rule, len(self.costs), best_ns)
+                iterating_s = min(_SHORT * each_s, max(most_s, 3 * each_s))
             elif self.setting.screens:
                 most_s = max(ITERATING_SHARE * self.budget_s, 6 * each_s)
                 iterating_s = min(_ITERATIONS * each_s, most_s)

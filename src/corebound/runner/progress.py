@@ -78,10 +78,10 @@ class CellProgress(Struct, kw_only=True):
         if launch.alternated:
             self.alternated.add(launch.block)
 
-    def may_refuse(self, kind: Kind) -> bool:
-        """Whether one more launch of this kind may be refused in this run."""
-        refused = self.refused_profiles if kind == "profile" else len(self.refused)
-        return refused < self.planned.measure.relaunch_disturbed
+    def may_refuse(self, job: Job) -> bool:
+        """Whether one more launch may be refused in this run."""
+        refused = self.refused_profiles if job.kind == "profile" else len(self.refused)
+        return refused < job.planned.measure.relaunch_disturbed
 
     def explained(self, result: LaunchResult, job: Job) -> LaunchResult:
         """The result, whose fix says what follows from it, or why it had a limit of its own."""

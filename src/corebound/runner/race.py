@@ -20,7 +20,7 @@ from corebound.analysis.tuning import (
 from corebound.planning.plan import PlannedCell, shorten
 from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
-from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen
+from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen, short_s
 from corebound.stats.racing import candidates_with_time
 
 # No launch is ended before, because starting a framework takes that long.
@@ -103,20 +103,22 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         default and the launcher have no such limits, because the winner is compared with them;
         but no launch has more than a quarter of the budget.
         """
-        rule = self.tuning.rule
+        rule, launched = self.tuning.rule, self._first_launches()
         budget_s, is_screening = rule.whole_budget_s, self.is_screening(block)
-        if budget_s is not None and rule.screen_iterations:
-            planned = shorten(
-                planned,
-                ITERATING_SHARE * budget_s,
-                iterations=rule.screen_iterations if is_screening else None,
-            )
-            most_s = min(planned.measure.timeout_s, _LONGEST_SHARE * budget_s)
-            measure = planned.measure.model_copy(update={"timeout_s": most_s})
-            planned = replace(planned, measure=measure)
-        launched = self._first_launches()
         first = [launch for launch in launched.values() if launch.status == "ok"]
-        if not first or planned.cell.key in {*launched, *self.contest.always}:
+        best_ns = min((self.summarise(launch).median_ns for launch in first), default=None)
+        if budget_s is not None and rule.screen_iterations:
+            if is_screening:
+                most_s = short_s(rule, len(self.contest.cells), best_ns)
+                planned = shorten(planned, most_s, iterations=rule.screen_iterations)
+            else:
+                planned = shorten(planned, ITERATING_SHARE * budget_s, iterations=None)
+            measure = planned.measure
+            changes = {"timeout_s": min(measure.timeout_s, _LONGEST_SHARE * budget_s)}
+            # A screening only has to tell large differences.
+            changes |= {"relaunch_disturbed": 0} if is_screening else {}
+            planned = replace(planned, measure=measure.model_copy(update=changes))
+        if best_ns is None or planned.cell.key in {*launched, *self.contest.always}:
             return planned
         shortest_s = min(launch.duration_ns for launch in first) / 1e9
         limit_s = max(rule.cap * shortest_s, _LEAST_CAP_S)
@@ -127,8 +129,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         )
         traffic = planned.traffic
         if traffic is not None and traffic.shape == "rate-search":
-            highest_per_s = 1e9 / min(self.summarise(launch).median_ns for launch in first)
-            traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * highest_per_s)
+            traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * 1e9 / best_ns)
         return replace(planned, measure=measure, traffic=traffic)
 
     def _first_launches(self) -> Mapping[str, Launch]:

@@ -248,7 +248,7 @@ class Runner:
         self, progress: ScenarioProgress, jobs: Sequence[Job], results: Sequence[LaunchResult]
     ) -> tuple[Screened, ...]:
         """The results of one launch, or of several that alternated, with what disturbed them."""
-        may_refuse = all(progress.cells[job.key].may_refuse(job.kind) for job in jobs)
+        may_refuse = all(progress.cells[job.key].may_refuse(job) for job in jobs)
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure
         screened = screen(

@@ -20,10 +20,11 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.records.tuning import RACE_SHARE, RaceRule
+from corebound.records.tuning import RaceRule
 from corebound.stats.intervals import exp
 from corebound.stats.racing import (
     FINALISTS,
+    Ending,
     Entrant,
     Race,
     least_fresh_launches,
@@ -39,9 +40,13 @@ GROUP = 8
 HOPELESS = 10.0
 # How long a launch of the race iterates at most, as a share of the budget.
 ITERATING_SHARE = 0.02
-# The first round has this share of the budget. This and what follows were found by simulation:
-# `python -m benchmarks.simulation budgets`.
-_FIRST_SHARE = 0.4
+# All launches of the first round iterate for at most this share together.
+_SHORT_SHARE = 0.25
+# Where the best one is known, others iterate for at most this many times as long.
+_SHORT_RATIO = 2.0
+# The first round has at most this share of the budget. This and what follows were found by
+# simulation: `python -m benchmarks.simulation budgets`.
+_FIRST_SHARE = 0.6
 # A race of one would be none.
 _LEAST_TRIED = 2
 # What is left after the first round, and after each later one, at least.
@@ -77,6 +82,7 @@ class Screening(Struct, frozen=True, kw_only=True):
         remaining: The names of those that take part in the race, or still may.
         out: Those that do not.
         seconds: How long the blocks took.
+        has_race: Whether there is time for a race, once the screening is over.
     """
 
     blocks: int = 0
@@ -84,6 +90,7 @@ class Screening(Struct, frozen=True, kw_only=True):
     remaining: tuple[str, ...]
     out: tuple[Screened, ...] = ()
     seconds: float = 0.0
+    has_race: bool = True
 
 
 class _Time(Struct, frozen=True, kw_only=True):
@@ -108,9 +115,8 @@ class _Time(Struct, frozen=True, kw_only=True):
 
     @property
     def first_round_s(self) -> float:
-        """What the first round may take, so that there is time for a block of the race."""
-        share_s = _FIRST_SHARE * (self.rule.whole_budget_s or math.inf)
-        return min(share_s, self.left_s - FINALISTS * self.raced_s)
+        """What the first round may take, so that there is time for an answer."""
+        return min(_FIRST_SHARE * (self.rule.whole_budget_s or math.inf), self.left_s)
 
     def race(self, blocks: int, *, after_s: float = 0.0) -> int:
         """How many can race for so many blocks, if something else takes a time before."""
@@ -120,6 +126,21 @@ class _Time(Struct, frozen=True, kw_only=True):
 def has_screening(rule: RaceRule, candidates: int) -> bool:
     """Whether a race of so many configurations begins with a screening."""
     return bool(rule.budget_s and rule.screen_iterations) and candidates > FINALISTS
+
+
+def short_s(rule: RaceRule, candidates: int, best_ns: float | None) -> float:
+    """How long a launch of a screening iterates at most, in seconds.
+
+    Args:
+        rule: The rule.
+        candidates: How many configurations there are.
+        best_ns: An iteration of the best one so far; None if none is known.
+    """
+    shares = ITERATING_SHARE, _SHORT_SHARE / candidates
+    most_s = min(shares) * (rule.whole_budget_s or math.inf)
+    if best_ns is None:
+        return most_s
+    return min(most_s, _SHORT_RATIO * rule.screen_iterations * best_ns / 1e9)
 
 
 def has_time_to_screen(rule: RaceRule, took_s: Sequence[float], *, more: int) -> bool:
@@ -150,9 +171,8 @@ def least_budget_s(candidates: int, launch_s: float) -> float:
     >>> screened_with_time(rule, 3.0)
     16
     """
-    all_s, raced_s = candidates * launch_s, launch_s + _USUAL_ITERATING_S
-    block_s, fresh_s = FINALISTS * raced_s, least_fresh_launches(FINALISTS) * raced_s
-    return max(all_s / _FIRST_SHARE, (all_s + block_s) / RACE_SHARE, all_s + block_s + fresh_s)
+    fresh_s = least_fresh_launches(FINALISTS) * (launch_s + _USUAL_ITERATING_S)
+    return max(candidates * launch_s / _FIRST_SHARE, candidates * launch_s + fresh_s)
 
 
 def screen(
@@ -175,7 +195,7 @@ def screen(
     remaining = tuple(by_key)
     out: tuple[Screened, ...] = ()
     blocks, total_s, least = 0, 0.0, _LEAST_FIRST
-    is_over = not has_screening(rule, len(by_key))
+    is_over, has_race = not has_screening(rule, len(by_key)), True
     while not is_over:
         before_s = total_s
         for group in _groups(remaining):
@@ -200,8 +220,13 @@ def screen(
             if key not in remaining
         )
         out, least = (*out, *failed, *behind), _LEAST_LATER
+        has_race = time.race(1) >= min(len(remaining), _LEAST_TRIED)
     return Screening(
-        blocks=blocks, remaining=_without(skipped, remaining), out=out, seconds=total_s
+        blocks=blocks,
+        remaining=_without(skipped, remaining),
+        out=out,
+        seconds=total_s,
+        has_race=has_race,
     )
 
 
@@ -235,8 +260,10 @@ def race_after(
         for entrant in entrants
         if entrant.key in screening.remaining
     ]
-    if not racing:
-        return Race(blocks=0, remaining=(), dropped=(), ending="nothing left"), racing
+    if not racing or not screening.has_race:
+        ending: Ending = "time" if racing else "nothing left"
+        race = Race(blocks=0, remaining=screening.remaining, dropped=(), ending=ending)
+        return race, racing
     return replay(racing, rule, spent_s=later(spent_s), before_s=screening.seconds), racing
 
 
