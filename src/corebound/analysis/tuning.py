@@ -112,7 +112,7 @@ def entrants(
 def _entrant(
     cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
 ) -> Entrant:
-    log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
+    log_costs, cpu_logs, failures, disturbed, cpus = {}, {}, {}, set[int](), 0
     for block, launch in launches.items():
         if launch.status == "skipped":
             continue
@@ -125,6 +125,8 @@ def _entrant(
             failures[block] = f"The launch has no {tuning.objective}."
             continue
         log_costs[block] = math.log(judged.median_ns)
+        if summary.disturbed:
+            disturbed.add(block)
         if summary.cpu_median_ns:
             cpu_logs[block] = math.log(summary.cpu_median_ns)
         if launch.placement is not None:
@@ -134,6 +136,7 @@ def _entrant(
         log_costs=log_costs,
         cpu_logs=cpu_logs,
         failures=failures,
+        disturbed=frozenset(disturbed),
         cpus=cpus,
         is_default=cell.key == of.default,
     )

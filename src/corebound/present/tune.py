@@ -153,8 +153,8 @@ def _screened_text(one: Screened) -> str:
     if one.ratio is None:
         return one.reason or ""
     if one.ratio >= HOPELESS:
-        return f"screened out: at least {HOPELESS:.0f}× slower than the best"
-    return f"screened out: {one.ratio:.2f}× the best's"
+        return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
+    return f"screened out: took {one.ratio:.2f}× as long as the best"
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
@@ -293,18 +293,20 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         return "No configuration works on this host."
     name, default = known[recommended.key], result.against(result.contest.default)
     tried, candidates = len(result.contest.cells), result.candidates
-    is_part = tried < candidates
+    part = f"{tried} of {candidates} tried" if tried < candidates else ""
+    of = f" ({part})" if part else ""
     if result.advice == "keep the default":
-        of = f"none of the {tried} of {candidates} tried" if is_part else "no configuration tried"
-        return f"Keep the default: {of} is clearly better."
+        return f"Keep the default: no configuration tried is clearly better{of}."
     if result.contest.default is None or default is None:
         return f"Use {name}; the default gives no result on this host."
     if result.advice == "inconclusive":
-        return f"Keep the default for now{f': {inconclusive_winner(result)}' if bounds else '.'}"
+        return (
+            f"Keep the default for now{of}{f': {inconclusive_winner(result)}' if bounds else '.'}"
+        )
     compared = times(default, result.tuning.objective)
     if not bounds:
         compared = compared.partition(" (")[0]
-    best = f", the best of {tried} of {candidates} tried" if is_part else ""
+    best = f" (best of {part})" if part else ""
     return f"Use {name}: {compared} than the default{best}."
 
 
@@ -461,13 +463,11 @@ def race_line(before: Standing, now: Standing, contest: Contest) -> str:
     known = {cell.key: name_of(cell, default) for cell in contest.cells}
     race, screening = now.race, now.screening
     if before.screening.launching:
-        text = f"Screening, block {screening.blocks}"
-        remain = len(screening.remaining)
-        if remain < len(before.screening.remaining) or not screening.launching:
-            text += f": {remain} of {len(contest.cells)} go on"
-        if not screening.launching and remain:
-            text += f" to the race. Best so far: {known[screening.remaining[0]]}"
-        return f"{text}."
+        remain, candidates = len(screening.remaining), len(contest.cells)
+        if screening.launching or not remain:
+            return f"Screening, block {screening.blocks}: {remain} of {candidates} remain."
+        best = known[screening.remaining[0]]
+        return f"Screening: {remain} of {candidates} go on to the race. Best so far: {best}."
     dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
     raced = len(race.remaining) + len(race.dropped)
     text = f"Block {race.blocks}: {len(race.remaining)} of {raced} remain"

@@ -86,7 +86,7 @@ class CellProgress(Struct, kw_only=True):
     def explained(self, result: LaunchResult, job: Job) -> LaunchResult:
         """The result, whose fix says what follows from it, or why it had a limit of its own."""
         limit_s, own_limit_s = job.planned.measure.timeout_s, self.planned.measure.timeout_s
-        if result.status == "timed-out" and limit_s < own_limit_s and job.block:
+        if result.status == "timed-out" and limit_s < own_limit_s and self.launches:
             fix = "Earlier launches took a tenth of that or less: it seems to hang."
             return replace(result, fix=f"{fix} Its output may show where.")
         has_succeeded = any(launch.status == "ok" for launch in self.launches.values())

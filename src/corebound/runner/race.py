@@ -125,7 +125,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         if is_screening:
             limit_s = min(limit_s, _LONGER * shortest_s + _CAP_SHARE * (budget_s or math.inf))
         measure = planned.measure.model_copy(
-            update={"timeout_s": min(planned.measure.timeout_s, limit_s)}
+            update={"timeout_s": round(min(planned.measure.timeout_s, limit_s), 1)}
         )
         traffic = planned.traffic
         if traffic is not None and traffic.shape == "rate-search":

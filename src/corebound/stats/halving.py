@@ -213,7 +213,14 @@ def screen(
         launch_s = (total_s - before_s) / max(len(launched), 1)
         time = _Time(rule=rule, spent_s=total_s, launch_s=launch_s)
         ranked, failed = _rank([by_key[key] for key in launched], blocks)
-        remaining, is_over = _keep(ranked, least, time)
+        hopeless = {
+            key
+            for key, ratio in ranked.items()
+            # On a busy host, one launch of a good one can take a hundred times as long.
+            if ratio >= HOPELESS and by_key[key].disturbed.isdisjoint(range(blocks))
+        }
+        near = tuple(key for key in ranked if key not in hopeless)
+        remaining, is_over = _keep(near, least, time)
         behind = (
             Screened(key=key, block=blocks - 1, ratio=ratio)
             for key, ratio in ranked.items()
@@ -298,9 +305,8 @@ def _rank(
     return {key: exp(means[key] - best) for key in sorted(means, key=means.__getitem__)}, failed
 
 
-def _keep(ranked: Mapping[str, float], least: int, time: _Time) -> tuple[tuple[str, ...], bool]:
+def _keep(near: tuple[str, ...], least: int, time: _Time) -> tuple[tuple[str, ...], bool]:
     """Those that remain after a round, best first, and whether the race begins with them."""
-    near = tuple(key for key, ratio in ranked.items() if ratio < HOPELESS)
     if len(near) <= time.race(_RACE_BLOCKS):
         return near, True
     kept = near[: max(math.ceil(len(near) / 2), least)]

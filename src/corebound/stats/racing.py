@@ -45,6 +45,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
         log_costs: By block, the logarithm of its launch's cost: less is better.
         cpu_logs: By block, the logarithm of the CPU time that its launch took for one iteration.
         failures: By block, why its launch has no cost.
+        disturbed: The blocks in which something outside disturbed most of its launch.
         cpus: How many CPUs it occupies.
         is_default: Whether nothing has to be set for it.
     """
@@ -53,6 +54,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
     log_costs: Mapping[int, float]
     cpu_logs: Mapping[int, float] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
+    disturbed: frozenset[int] = frozenset()
     cpus: int = 1
     is_default: bool = False
 

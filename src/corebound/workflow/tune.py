@@ -59,7 +59,7 @@ from corebound.workflow.scenarios import (
     find_environments,
     load_scenarios,
 )
-from corebound.workflow.tune_checks import again, prove, write_artefacts
+from corebound.workflow.tune_checks import THROUGH, again, prove, write_artefacts
 from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
 
@@ -68,7 +68,7 @@ _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
 # A launch of the screening: five to warm up, and ten for a median.
 _SCREEN_ITERATIONS = 15
-# Of the budget for a race and its files, as most have one that is launched through.
+# Of the budget, if files are launched through after the race.
 _PROVEN_SHARE = 0.85
 # Of the budget for several loads; the rest is for launches of the common configuration.
 _RACES_SHARE = 0.85
@@ -120,7 +120,8 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Do what `tune_scenario` does, on a host that is held already."""
     # What the files set is launched after the race, within the same budget.
-    race_budget_s = request.budget_s and (_PROVEN_SHARE if request.emit else 1.0) * request.budget_s
+    share = 1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE
+    race_budget_s = request.budget_s and share * request.budget_s
     prepared = _prepare(replace(request, budget_s=race_budget_s), reporter.notify)
     if prepared.note is not None:
         reporter.notify(prepared.note)

@@ -53,6 +53,8 @@ from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tune_request import TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings
 
+# The files that launches go through.
+THROUGH: frozenset[ArtefactKind] = frozenset({"shell", "env", "python"})
 _LAUNCHES = 4
 # Passes the variables of a file on.
 _WITH_FILE = 'set -a; . "$0"; set +a; exec "$@"'
@@ -150,7 +152,7 @@ def prove(
 
 def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> Command | None:
     """The command that starts a worker through an artefact; None if that is not possible here."""
-    if len(planned.commands) > 1 or planned.traffic is not None:
+    if len(planned.commands) > 1 or planned.traffic is not None or artefact.kind not in THROUGH:
         return None
     (command,) = planned.commands
     file = str((folder / artefact.file).resolve())
@@ -160,9 +162,9 @@ def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> 
     if artefact.kind == "env":
         return Command(argv=("sh", "-c", _WITH_FILE, file, *command.argv), env=())
     binds_memory = planned.placement is not None and planned.placement.memory != "default"
-    if artefact.kind == "python" and not binds_memory:
-        return Command(argv=(python, "-c", artefact.text + _THEN_WORK), env=())
-    return None
+    if binds_memory:
+        return None
+    return Command(argv=(python, "-c", artefact.text + _THEN_WORK), env=())
 
 
 def _proof_run(

@@ -159,6 +159,22 @@ def test_a_long_budget_races_all_that_are_not_hopeless() -> None:
     assert [(one.key, one.reason) for one in over.out if one.reason] == [("11", "it crashed")]
 
 
+def test_a_disturbed_launch_makes_none_hopeless() -> None:
+    costs = [1.0, 1.1, 50.0, 60.0]
+    entrants = [
+        Entrant(
+            key=str(one),
+            log_costs={0: math.log(cost)},
+            disturbed=frozenset({0} if cost == 50 else ()),
+        )
+        for one, cost in enumerate(costs)
+    ]
+
+    over = screen(entrants, a_rule(), skipped={}, spent_s={0: 4.0})
+
+    assert over.remaining == ("0", "1", "2")
+
+
 def test_where_everything_fails_nothing_is_left_to_race() -> None:
     made, over = planned([math.inf] * 5)
 
