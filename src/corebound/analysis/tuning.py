@@ -341,8 +341,9 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     def ranked(self) -> tuple[str, ...]:
         """The keys of those tried: the recommended one first, those screened out last."""
         race, best, out = self.standing.race, self.recommended, self.standing.screening.out
-        left = (*reversed(race.dropped), *sorted(out, key=lambda one: one.ratio or math.inf))
-        keys = (*race.remaining, *(one.key for one in left))
+        ended = [one.key for one in reversed(race.dropped)]
+        ended += [one.key for one in sorted(out, key=lambda one: one.ratio or math.inf)]
+        keys = (*race.remaining, *ended)
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 
     def summary(self, key: str) -> CellSummary:

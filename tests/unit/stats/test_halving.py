@@ -64,7 +64,7 @@ def planned(
     made = Planned(costs=costs, rule=rule or a_rule(), launch_s=launch_s)
     while (state := made.before(len(made.launched))).launching:
         first = set(chain.from_iterable(made.launched)).isdisjoint(state.launching)
-        keys = []
+        keys: list[str] = []
         for key in state.launching:
             took_s = [launch_s] * (sum(map(len, made.launched)) + len(keys))
             if first and not has_time_to_screen(made.rule, took_s, more=1):
