@@ -354,11 +354,14 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     def compared(self, key: str, other: str) -> Comparison | None:
         """A cell compared with another: by fresh launches if both have them, else in the race.
 
-        None without launches of both.
+        None without launches of both, and for those that did not race: a screening has too few.
         """
         fresh = {one.cell.key: one.summary for one in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
+        screened = {one.key for one in self.standing.screening.out}
+        if not is_fresh and not screened.isdisjoint({key, other}):
+            return None
         if key not in summaries or other not in summaries:
             return None
         return compare_expected(
