@@ -25,7 +25,7 @@ from corebound.stats.halving import (
     screen,
     short_s,
 )
-from corebound.stats.racing import Entrant, candidates_with_time, finalists
+from corebound.stats.racing import Entrant, finalists
 
 # Thread counts on a host with sixteen CPUs, the physical cores first.
 _THREADS = (16, 8, 4, 2, 1)
@@ -239,7 +239,7 @@ def _blocked(host: _Host, block: int, ones: list[int]) -> bool:
         for one in order:
             most = None
             if is_first and one and host.launches:
-                most = candidates_with_time(host.rule, host.now_s / host.launches)
+                most = max(int(host.budget_s * host.launches / host.now_s) - 6, 2)
             if most is not None and one >= most:
                 left.append(one)
                 continue

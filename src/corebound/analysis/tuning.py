@@ -342,7 +342,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         """The keys of those tried: the recommended one first, those screened out last."""
         race, best, out = self.standing.race, self.recommended, self.standing.screening.out
         ended = [one.key for one in reversed(race.dropped)]
-        ended += [one.key for one in sorted(out, key=lambda one: one.ratio or math.inf)]
+        ended += [one.key for one in sorted(out, key=lambda one: one.ratio or (math.inf, 0.0))]
         keys = (*race.remaining, *ended)
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 

@@ -38,8 +38,9 @@ from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
-from corebound.stats.halving import HOPELESS, Screened
+from corebound.stats.halving import HOPELESS
 from corebound.stats.intervals import ratio_interval_pair
+from corebound.stats.racing import Dropped
 from corebound.units import duration, percent
 
 DEFAULT = "the default"
@@ -148,13 +149,13 @@ def race_table(result: TuneResult) -> Table:
     )
 
 
-def _screened_text(one: Screened) -> str:
+def _screened_text(one: Dropped) -> str:
     """Why a configuration did not race, with what its few iterations are worth."""
     if one.ratio is None:
         return one.reason or ""
-    if one.ratio >= HOPELESS:
+    if one.ratio[0] >= HOPELESS:
         return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
-    return f"screened out: took {one.ratio:.2f}× as long as the best"
+    return f"screened out: took {one.ratio[0]:.2f}× as long as the best"
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
@@ -557,26 +558,8 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             "blocks": race.blocks,
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
             "remaining": list(race.remaining),
-            "dropped": [
-                {
-                    **cell_identity(str(result.source.document["name"]), one.key),
-                    "block": one.block,
-                    "by": one.by,
-                    "ratio": one.ratio[0] if one.ratio else None,
-                    "least_ratio": one.ratio[1] if one.ratio else None,
-                    "reason": one.reason,
-                }
-                for one in race.dropped
-            ],
-            "screened": [
-                {
-                    **cell_identity(str(result.source.document["name"]), one.key),
-                    "block": one.block,
-                    "ratio": one.ratio,
-                    "reason": one.reason,
-                }
-                for one in result.standing.screening.out
-            ],
+            "dropped": [_dropped(result, one) for one in race.dropped],
+            "screened": [_dropped(result, one) for one in result.standing.screening.out],
         },
         "tried": len(result.contest.cells),
         "candidates": result.candidates,
@@ -587,6 +570,18 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             for fact in (*not_tried(result), *same_as_others(result))
         ],
         "files": _files(files),
+    }
+
+
+def _dropped(result: TuneResult, one: Dropped) -> dict[str, Any]:
+    return {
+        **cell_identity(str(result.source.document["name"]), one.key),
+        "block": one.block,
+        "by": one.by,
+        "ratio": one.ratio[0] if one.ratio else None,
+        # A screening has no bound.
+        "least_ratio": one.ratio[1] or None if one.ratio else None,
+        "reason": one.reason,
     }
 
 

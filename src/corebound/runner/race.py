@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
@@ -21,7 +20,6 @@ from corebound.planning.plan import PlannedCell, shorten
 from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
 from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen, short_s
-from corebound.stats.racing import candidates_with_time
 
 # No launch is ended before, because starting a framework takes that long.
 _LEAST_CAP_S = 30.0
@@ -82,17 +80,12 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         It is judged by the first launches so far. The most promising cells are launched, and the
         default and the launcher in any case.
         """
-        first, rule = self._first_launches(), self.tuning.rule
+        first = self._first_launches()
         took_s = [total_seconds(one) for one in first.values() if one.status != "skipped"]
-        is_verified = self.tuning.recommended is not None
-        is_first = not any(key in first for key in keys)
-        if is_verified or not is_first or not any(took_s) or {*keys} & {*self.contest.always}:
+        is_first = self.is_screening(block) and first.keys().isdisjoint(keys)
+        if not is_first or not any(took_s) or not {*self.contest.always}.isdisjoint(keys):
             return False
-        if self.is_screening(block):
-            return not has_time_to_screen(rule, took_s, more=len(keys))
-        most = candidates_with_time(rule, statistics.fmean(took_s))
-        ranks = [rank for rank, cell in enumerate(self.contest.cells) if cell.key in keys]
-        return block == 0 and most is not None and min(ranks) >= most
+        return not has_time_to_screen(self.tuning.rule, took_s, more=len(keys))
 
     def limited(self, planned: PlannedCell, block: int) -> PlannedCell:
         """A cell for a launch that takes no longer than it is worth.

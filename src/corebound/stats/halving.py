@@ -13,8 +13,8 @@ hyperparameter optimization" (2016).
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Container, Mapping, Sequence
+from statistics import median_low
 from typing import TypeVar
 
 from msgspec import Struct
@@ -24,9 +24,11 @@ from corebound.records.tuning import RaceRule
 from corebound.stats.intervals import exp
 from corebound.stats.racing import (
     FINALISTS,
+    Dropped,
     Ending,
     Entrant,
     Race,
+    has_launch,
     least_fresh_launches,
     mean_log,
     replay,
@@ -57,22 +59,6 @@ _RACE_BLOCKS = 5
 _USUAL_ITERATING_S = 2.0
 
 
-class Screened(Struct, frozen=True, kw_only=True):
-    """A configuration that takes no part in the race.
-
-    Attributes:
-        key: Its name.
-        block: The last block that launched it.
-        ratio: Its cost over that of the best one; None if its launch failed.
-        reason: Why its launch has no cost; None if it was slower.
-    """
-
-    key: str
-    block: int
-    ratio: float | None = None
-    reason: str | None = None
-
-
 class Screening(Struct, frozen=True, kw_only=True):
     """How far a screening is.
 
@@ -80,7 +66,7 @@ class Screening(Struct, frozen=True, kw_only=True):
         blocks: How many blocks are complete.
         launching: The names of those that the next block launches; empty: the race begins.
         remaining: The names of those that take part in the race, or still may.
-        out: Those that do not.
+        out: Those that do not, each with its ratio to the best one; nothing bounds it.
         seconds: How long the blocks took.
         has_race: Whether there is time for a race, once the screening is over.
     """
@@ -88,7 +74,7 @@ class Screening(Struct, frozen=True, kw_only=True):
     blocks: int = 0
     launching: tuple[str, ...] = ()
     remaining: tuple[str, ...]
-    out: tuple[Screened, ...] = ()
+    out: tuple[Dropped, ...] = ()
     seconds: float = 0.0
     has_race: bool = True
 
@@ -113,11 +99,6 @@ class _Time(Struct, frozen=True, kw_only=True):
         budget_s = self.rule.whole_budget_s or math.inf
         return min(self.rule.budget_s or math.inf, budget_s - fresh_s) - self.spent_s
 
-    @property
-    def first_round_s(self) -> float:
-        """What the first round may take, so that there is time for an answer."""
-        return min(_FIRST_SHARE * (self.rule.whole_budget_s or math.inf), self.left_s)
-
     def race(self, blocks: int, *, after_s: float = 0.0) -> int:
         """How many can race for so many blocks, if something else takes a time before."""
         return int(max(self.left_s - after_s, 0.0) / (blocks * max(self.raced_s, 1e-9)))
@@ -125,7 +106,7 @@ class _Time(Struct, frozen=True, kw_only=True):
 
 def has_screening(rule: RaceRule, candidates: int) -> bool:
     """Whether a race of so many configurations begins with a screening."""
-    return bool(rule.budget_s and rule.screen_iterations) and candidates > FINALISTS
+    return bool(rule.budget_s and rule.screen_iterations) and candidates > _LEAST_TRIED
 
 
 def short_s(rule: RaceRule, candidates: int, best_ns: float | None) -> float:
@@ -153,15 +134,20 @@ def has_time_to_screen(rule: RaceRule, took_s: Sequence[float], *, more: int) ->
     """
     if len(took_s) < _LEAST_TRIED:
         return True
-    launch_s = statistics.fmean(took_s)
-    time = _Time(rule=rule, launch_s=launch_s)
-    return sum(took_s) + more * launch_s <= time.first_round_s
+    # The first launch may have filled caches for all.
+    launch_s = median_low(took_s)
+    return sum(took_s) + more * launch_s <= _first_round_s(rule, launch_s)
 
 
 def screened_with_time(rule: RaceRule, launch_s: float) -> int:
     """How many configurations a screening has time for, if a launch takes this many seconds."""
-    time = _Time(rule=rule, launch_s=launch_s)
-    return max(math.floor(time.first_round_s / launch_s + 1e-9), _LEAST_TRIED)
+    # A division may have rounded down.
+    return max(math.floor(_first_round_s(rule, launch_s) / launch_s + 1e-9), _LEAST_TRIED)
+
+
+def _first_round_s(rule: RaceRule, launch_s: float) -> float:
+    share_s = _FIRST_SHARE * (rule.whole_budget_s or math.inf)
+    return min(share_s, _Time(rule=rule, launch_s=launch_s).left_s)
 
 
 def least_budget_s(candidates: int, launch_s: float) -> float:
@@ -193,20 +179,18 @@ def screen(
     """
     by_key = {entrant.key: entrant for entrant in entrants}
     remaining = tuple(by_key)
-    out: tuple[Screened, ...] = ()
+    out: tuple[Dropped, ...] = ()
     blocks, total_s, least = 0, 0.0, _LEAST_FIRST
     is_over, has_race = not has_screening(rule, len(by_key)), True
     while not is_over:
         before_s = total_s
         for group in _groups(remaining):
-            if not all(_is_complete(by_key[key], blocks, skipped) for key in group):
-                return Screening(
-                    blocks=blocks,
-                    launching=group,
-                    remaining=_without(skipped, remaining),
-                    out=out,
-                    seconds=total_s,
-                )
+            is_complete = all(
+                has_launch(by_key[key], blocks) or skipped.get(key) == blocks for key in group
+            )
+            if not is_complete:
+                left = _without(skipped, remaining)
+                return Screening(blocks=blocks, launching=group, remaining=left, out=out)
             total_s += spent_s.get(blocks, 0.0)
             blocks += 1
         launched = _without(skipped, remaining)
@@ -222,7 +206,7 @@ def screen(
         near = tuple(key for key in ranked if key not in hopeless)
         remaining, is_over = _keep(near, least, time)
         behind = (
-            Screened(key=key, block=blocks - 1, ratio=ratio)
+            Dropped(key=key, block=blocks - 1, by=next(iter(ranked)), ratio=(ratio, 0.0))
             for key, ratio in ranked.items()
             if key not in remaining
         )
@@ -280,21 +264,14 @@ def _groups(keys: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(keys[at : at + size]) for at in range(0, len(keys), max(size, 1)))
 
 
-def _is_complete(entrant: Entrant, block: int, skipped: Mapping[str, int]) -> bool:
-    is_skipped = skipped.get(entrant.key) == block
-    return is_skipped or block in entrant.log_costs or block in entrant.failures
-
-
 def _without(skipped: Container[str], keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in skipped)
 
 
-def _rank(
-    launched: Sequence[Entrant], blocks: int
-) -> tuple[dict[str, float], tuple[Screened, ...]]:
+def _rank(launched: Sequence[Entrant], blocks: int) -> tuple[dict[str, float], tuple[Dropped, ...]]:
     """Those that may go on with the ratios of their costs to the best, and those that failed."""
     failed = tuple(
-        Screened(key=one.key, block=block, reason=reason)
+        Dropped(key=one.key, block=block, reason=reason)
         for one in launched
         for block, reason in one.failures.items()
         if block < blocks

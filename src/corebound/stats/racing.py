@@ -127,26 +127,6 @@ def least_fresh_launches(candidates: int) -> int:
     return LEAST_FRESH * min(FINALISTS, candidates)
 
 
-def candidates_with_time(rule: RaceRule, launch_s: float) -> int | None:
-    """How many configurations a race has time for, if each is launched once; None: no limit.
-
-    There are two at least, though their race may have no answer.
-
-    Args:
-        rule: The rule.
-        launch_s: How long a launch takes on average, in seconds.
-
-    >>> candidates_with_time(RaceRule(budget_s=0.7 * 240), launch_s=20)
-    6
-    """
-    whole_s = rule.whole_budget_s
-    if whole_s is None:
-        return None
-    # The division above may have rounded down.
-    launches = math.floor(whole_s / launch_s + 1e-9)
-    return max(launches - least_fresh_launches(FINALISTS), 2)
-
-
 def replay(
     entrants: Sequence[Entrant],
     rule: RaceRule,
@@ -171,7 +151,9 @@ def replay(
     by_key = {entrant.key: entrant for entrant in entrants}
     race = Race(blocks=0, remaining=tuple(by_key), dropped=(), ending=None)
     total_s = before_s
-    while race.ending is None and all(_has(by_key[key], race.blocks) for key in race.remaining):
+    while race.ending is None and all(
+        has_launch(by_key[key], race.blocks) for key in race.remaining
+    ):
         block_s, launched = (spent_s or {}).get(race.blocks, 0.0), len(race.remaining)
         total_s += block_s
         race = _after_next_block(race, by_key, rule)
@@ -411,7 +393,8 @@ def gaps_to_first(entrants: Sequence[Entrant], blocks: int, alpha: float) -> lis
     ]
 
 
-def _has(entrant: Entrant, block: int) -> bool:
+def has_launch(entrant: Entrant, block: int) -> bool:
+    """Whether a block has launched an entrant."""
     return block in entrant.log_costs or block in entrant.failures
 
 

@@ -40,10 +40,10 @@ from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
-from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
+from corebound.stats.halving import least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
-from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
+from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
@@ -417,15 +417,9 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
         candidates: How many configurations take part.
         rule: The rule of the race.
     """
-    budget_s = rule.whole_budget_s
-    is_screened = has_screening(rule, candidates)
-    with_time = (screened_with_time if is_screened else candidates_with_time)(rule, launch_s)
-    finalists = min(FINALISTS, candidates)
-    least_s = (candidates + least_fresh_launches(candidates)) * launch_s
-    least_s = least_budget_s(candidates, launch_s) if is_screened else least_s
-    usual = 2 * candidates + rule.confirm_blocks * finalists
-    a_launch = f"A launch takes about {_about(launch_s)}"
-    if budget_s is None or with_time is None:
+    budget_s, a_launch = rule.whole_budget_s, f"A launch takes about {_about(launch_s)}"
+    if budget_s is None:
+        usual = 2 * candidates + rule.confirm_blocks * min(FINALISTS, candidates)
         return (
             f"{a_launch}, so two blocks of {candidates} and all fresh launches take"
             f" {_about(usual * launch_s)}. `--budget` limits the time."
@@ -435,16 +429,11 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
             f"warning: the budget is too short for an answer. {a_launch}, and {smallest} launches"
             f" are needed: {_about(smallest * launch_s)}. Use a larger `--budget`."
         )
-    if with_time < candidates:
+    if (with_time := screened_with_time(rule, launch_s)) < candidates:
         return (
             f"{a_launch}, so the budget has time for some {with_time} of the {candidates}"
-            f" configurations, the most promising ones. All need {_about(least_s)}."
-        )
-    if not is_screened and budget_s < usual * launch_s:
-        return (
-            f"{a_launch}, so the budget allows about {budget_s / launch_s:.0f} launches. Two blocks"
-            f" of {candidates} and all fresh launches are {usual}; with fewer, the result is less"
-            " certain."
+            " configurations, the most promising ones. All need"
+            f" {_about(least_budget_s(candidates, launch_s))}."
         )
     return None
 

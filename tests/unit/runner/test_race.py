@@ -76,8 +76,9 @@ def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> No
 def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
     now_s = 0.0
     kept: list[Launch] = []
-    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists. The race has 70 % of it.
-    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80))
+    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists.
+    rule = RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80, screen_iterations=15)
+    task = a_race_task(rule=rule)
 
     def launch(job: Job) -> LaunchResult:
         nonlocal now_s
@@ -119,11 +120,12 @@ def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -
 def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
     now_s = 0.0
     kept: list[Launch] = []
-    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150))
+    rule = RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150, screen_iterations=15)
+    task = a_race_task(rule=rule)
 
     def launch(job: Job) -> LaunchResult:
         nonlocal now_s
-        # 5 launches of 30 s are too few for more than two configurations; 12 of the mean are not.
+        # With 30 s each there would be time for two only.
         now_s += 30.0 if now_s == 0 else 3.0
         return raced(job)
 
