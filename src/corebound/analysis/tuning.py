@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -42,6 +43,9 @@ Summarise = Callable[[Launch], LaunchSummary]
 # up to this many times the usual number. Where launches have modes far apart, the usual number
 # seldom decides: processes that share CPUs took 18 ms in some launches and 480 ms in others.
 MOST_FRESH = 3
+
+# A longer time between two blocks is an interruption.
+_LONGEST_GAP_S = 10.0
 
 # What to do. `unfinished`: the race has not ended, or has too few fresh launches.
 Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
@@ -187,15 +191,34 @@ def total_seconds(launch: Launch) -> float:
     return (1 + launch.attempt) * launch.duration_ns / 1e9
 
 
+def _spent_s(launches: LaunchesByBlock, *, since_end: bool) -> dict[int, float]:
+    """How long the launches of each block took; if `since_end`, since the end of the last block.
+
+    On a busy host, what is between short launches takes a third of the time. A race that was
+    interrupted has a long time between two blocks, which does not count.
+    """
+    spent_s: dict[int, float] = {}
+    ended_s: dict[int, float] = {}
+    for by_block in launches.values():
+        for block, launch in by_block.items():
+            spent_s[block] = spent_s.get(block, 0.0) + total_seconds(launch)
+            began_s = datetime.fromisoformat(launch.started_at).timestamp()
+            end_s = began_s + launch.duration_ns / 1e9
+            ended_s[block] = max(ended_s.get(block, end_s), end_s)
+    if since_end:
+        for block, before in zip(sorted(ended_s)[1:], sorted(ended_s), strict=False):
+            since_s = ended_s[block] - ended_s[before]
+            if spent_s[block] < since_s < 2 * spent_s[block] + _LONGEST_GAP_S:
+                spent_s[block] = since_s
+    return spent_s
+
+
 def standing(
     of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> Standing:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
-    spent_s: dict[int, float] = {}
-    for by_block in launches.values():
-        for block, launch in by_block.items():
-            spent_s[block] = spent_s.get(block, 0.0) + total_seconds(launch)
+    spent_s = _spent_s(launches, since_end=bool(tuning.rule.screen_iterations))
     if tuning.recommended is not None:
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
