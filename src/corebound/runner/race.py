@@ -113,7 +113,8 @@ class TaskRace(Struct, frozen=True, kw_only=True):
             planned = replace(planned, measure=measure.model_copy(update=changes))
         if best_ns is None or planned.cell.key in {*launched, *self.contest.always}:
             return planned
-        shortest_s = min(launch.duration_ns for launch in first) / 1e9
+        # Of launches that start at once, each has its share of the time of all.
+        shortest_s = min(one.duration_ns * (1 + len(one.started_with)) for one in first) / 1e9
         limit_s = max(rule.cap * shortest_s, _LEAST_CAP_S)
         if is_screening:
             limit_s = min(limit_s, _LONGER * shortest_s + _CAP_SHARE * (budget_s or math.inf))
