@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.simulation import (
     alarms,
     allocation,
+    budgets,
     coverage,
     disturbances,
     few,
@@ -53,6 +54,7 @@ def main() -> None:
         "modes": _modes,
         "host-speeds": _host_speeds,
         "tune": _tune,
+        "budgets": _budgets,
         "hosts": _hosts,
         "fleets": _fleets,
     }
@@ -158,6 +160,10 @@ def _modes(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(options.seed)
     modes.recognised(rng, 20 * options.trials)
     modes.judged(rng, options.trials)
+
+
+def _budgets(options: argparse.Namespace) -> None:
+    budgets.budgets(np.random.default_rng(options.seed), options.trials)
 
 
 def _tune(options: argparse.Namespace) -> None:

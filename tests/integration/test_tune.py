@@ -79,6 +79,20 @@ def test_where_the_default_is_best_it_is_kept(tmp_path: Path) -> None:
     assert said.startswith("Keep the default")
 
 
+def test_a_budget_covers_all_candidates_and_their_files(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, ONE_THREAD)
+
+    began_s = time.monotonic()
+    race = ("tune", "nap.yaml", "--budget", "40s", "--emit", "shell", "--json")
+    said = json.loads(output_of(suite, *race))
+
+    assert time.monotonic() - began_s < 1.1 * 40 + 5
+    assert said["tried"] == said["candidates"]
+    assert said["settings"]["threads"] == "1"
+    (proof,) = said["files"]
+    assert proof["state"] in {"launched", "written"}
+
+
 def test_files_are_launched_through_and_a_recommendation_is_verified(tmp_path: Path) -> None:
     suite = a_suite(tmp_path, ONE_THREAD)
     race = ("tune", "nap.yaml", "--max-candidates", "3", "--emit", "shell,env,python,systemd")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import RaceRule, Tuning
+from corebound.records.tuning import NO_TIME, RaceRule, Tuning
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
 from corebound.scenario.models import Scenario
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison, compare_expected
+from corebound.stats.halving import Screening, race_after, screen
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import (
     CellSummary,
@@ -31,7 +33,6 @@ from corebound.stats.racing import (
     Finalists,
     Race,
     finalists,
-    replay,
 )
 
 # The launches of each cell that count, by block.
@@ -42,6 +43,9 @@ Summarise = Callable[[Launch], LaunchSummary]
 # up to this many times the usual number. Where launches have modes far apart, the usual number
 # seldom decides: processes that share CPUs took 18 ms in some launches and 480 ms in others.
 MOST_FRESH = 3
+
+# A longer time between two blocks is an interruption.
+_LONGEST_GAP_S = 10.0
 
 # What to do. `unfinished`: the race has not ended, or has too few fresh launches.
 Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
@@ -105,22 +109,17 @@ def objective_summary(
 def entrants(
     of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> list[Entrant]:
-    """The configurations with their launches, as a race needs them.
-
-    Those that were skipped, because the budget had no time for them, take no part.
-    """
-    return [
-        _entrant(cell, launches.get(cell.key, {}), tuning, summarise, of)
-        for cell in of.cells
-        if all(launch.status != "skipped" for launch in launches.get(cell.key, {}).values())
-    ]
+    """The configurations with their launches, as a race needs them."""
+    return [_entrant(cell, launches.get(cell.key, {}), tuning, summarise, of) for cell in of.cells]
 
 
 def _entrant(
     cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
 ) -> Entrant:
-    log_costs, cpu_logs, failures, cpus = {}, {}, {}, 0
+    log_costs, cpu_logs, failures, disturbed, cpus = {}, {}, {}, set[int](), 0
     for block, launch in launches.items():
+        if launch.status == "skipped":
+            continue
         if launch.status != "ok":
             failures[block] = launch.reason or f"The launch {launch.status}."
             continue
@@ -130,6 +129,8 @@ def _entrant(
             failures[block] = f"The launch has no {tuning.objective}."
             continue
         log_costs[block] = math.log(judged.median_ns)
+        if summary.disturbed:
+            disturbed.add(block)
         if summary.cpu_median_ns:
             cpu_logs[block] = math.log(summary.cpu_median_ns)
         if launch.placement is not None:
@@ -139,6 +140,7 @@ def _entrant(
         log_costs=log_costs,
         cpu_logs=cpu_logs,
         failures=failures,
+        disturbed=frozenset(disturbed),
         cpus=cpus,
         is_default=cell.key == of.default,
     )
@@ -147,23 +149,35 @@ def _entrant(
 class Standing(Struct, frozen=True, kw_only=True):
     """How far a race is, and who takes part in its fresh launches once it has ended.
 
-    `inconclusive` are the winner and the default while their fresh launches do not decide between
-    them, looked at each time the usual number is complete; else empty.
+    Attributes:
+        screening: The short launches before the race.
+        race: The race; it has not begun while the screening goes on.
+        finalists: Who has fresh launches; None before, or if no configuration is left.
+        inconclusive: The winner and the default while their fresh launches do not decide between
+            them, looked at each time the usual number is complete; else empty.
     """
 
+    screening: Screening
     race: Race
     finalists: Finalists | None
     inconclusive: tuple[str, ...] = ()
 
+    @property
+    def complete_blocks(self) -> int:
+        """How many blocks are complete before the fresh launches."""
+        return self.screening.blocks + self.race.blocks
+
     def keys(self, block: int, confirm_blocks: int) -> frozenset[str]:
         """The keys of the cells to launch in a block; empty at the end."""
+        if self.screening.launching:
+            return frozenset(self.screening.launching)
         if self.race.ending is None:
             return frozenset(self.race.remaining)
         if self.finalists is None:
             return frozenset()
-        if block < self.race.blocks + confirm_blocks:
+        if block < self.complete_blocks + confirm_blocks:
             return frozenset(self.finalists.keys)
-        if block < self.race.blocks + MOST_FRESH * confirm_blocks:
+        if block < self.complete_blocks + MOST_FRESH * confirm_blocks:
             return frozenset(self.inconclusive)
         return frozenset()
 
@@ -177,38 +191,72 @@ def total_seconds(launch: Launch) -> float:
     return (1 + launch.attempt) * launch.duration_ns / 1e9
 
 
+def _spent_s(launches: LaunchesByBlock, *, since_end: bool) -> dict[int, float]:
+    """How long the launches of each block took; if `since_end`, since the end of the last block.
+
+    On a busy host, what is between short launches takes a third of the time. A race that was
+    interrupted has a long time between two blocks, which does not count.
+    """
+    spent_s: dict[int, float] = {}
+    ended_s: dict[int, float] = {}
+    for by_block in launches.values():
+        for block, launch in by_block.items():
+            spent_s[block] = spent_s.get(block, 0.0) + total_seconds(launch)
+            began_s = datetime.fromisoformat(launch.started_at).timestamp()
+            end_s = began_s + launch.duration_ns / 1e9
+            ended_s[block] = max(ended_s.get(block, end_s), end_s)
+    if since_end:
+        for block, before in zip(sorted(ended_s)[1:], sorted(ended_s), strict=False):
+            since_s = ended_s[block] - ended_s[before]
+            if spent_s[block] < since_s < 2 * spent_s[block] + _LONGEST_GAP_S:
+                spent_s[block] = since_s
+    return spent_s
+
+
 def standing(
     of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
 ) -> Standing:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
-    spent_s: dict[int, float] = {}
-    for by_block in launches.values():
-        for block, launch in by_block.items():
-            spent_s[block] = spent_s.get(block, 0.0) + total_seconds(launch)
+    spent_s = _spent_s(launches, since_end=bool(tuning.rule.screen_iterations))
     if tuning.recommended is not None:
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
         again = Finalists(recommended=tuning.recommended, ties=(), runner_up=None, keys=keys)
-        return Standing(race=race, finalists=again)
-    race = replay(taking_part, tuning.rule, spent_s=spent_s)
-    ended = race.ending is not None
-    chosen = finalists(race, taking_part, tuning.rule, always=of.always) if ended else None
+        return Standing(screening=Screening(remaining=keys), race=race, finalists=again)
+    rule = tuning.rule
+    skipped = {
+        key: block
+        for key, by_block in launches.items()
+        for block, launch in by_block.items()
+        if launch.status == "skipped"
+    }
+    screening = screen(taking_part, rule, skipped=skipped, spent_s=spent_s)
+    if screening.launching:
+        race = Race(blocks=0, remaining=screening.remaining, dropped=(), ending=None)
+        return Standing(screening=screening, race=race, finalists=None)
+    race, racing = race_after(screening, taking_part, rule, spent_s=spent_s)
+    if race.ending is None:
+        return Standing(screening=screening, race=race, finalists=None)
+    failed = {one.key for one in screening.out if one.reason is not None}
+    always = [key for key in of.always if key not in failed]
+    chosen = finalists(race, racing, rule, always=always)
     if chosen is None:
-        return Standing(race=race, finalists=None)
+        return Standing(screening=screening, race=race, finalists=None)
 
     # With a look after each block, twice as many equal pairs would seem different.
-    fresh_blocks = max(launches[chosen.recommended]) + 1 - race.blocks
-    looked_at = fresh_blocks // tuning.rule.confirm_blocks * tuning.rule.confirm_blocks
+    first_fresh = screening.blocks + race.blocks
+    fresh_blocks = max(launches[chosen.recommended]) + 1 - first_fresh
+    looked_at = fresh_blocks // rule.confirm_blocks * rule.confirm_blocks
 
     def fresh(key: str) -> CellSummary:
         of_key = launches.get(key, {}).items()
-        blocks = range(race.blocks, race.blocks + looked_at)
+        blocks = range(first_fresh, first_fresh + looked_at)
         later = [launch for block, launch in of_key if block in blocks]
         return _summary(of.cell(key), later, tuning.objective, summarise)
 
-    inconclusive = _inconclusive(chosen, of.default, fresh, tuning.rule.margin)
-    return Standing(race=race, finalists=chosen, inconclusive=inconclusive)
+    inconclusive = _inconclusive(chosen, of.default, fresh, rule.margin)
+    return Standing(screening=screening, race=race, finalists=chosen, inconclusive=inconclusive)
 
 
 def _inconclusive(
@@ -287,6 +335,12 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         return {cell.key: cell for cell in self.contest.cells}
 
     @property
+    def candidates(self) -> int:
+        """How many configurations could have been tried on this host, with those that were."""
+        no_time = sum(reason == NO_TIME for _, reason in self.skipped)
+        return len(self.contest.cells) + no_time + len(self.tuning.not_tried)
+
+    @property
     def recommended(self) -> Cell | None:
         """The configuration to use: the default itself if it should be kept; None without one."""
         if self.advice in {"nothing works", "unfinished"} or self.standing.finalists is None:
@@ -308,9 +362,11 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     @property
     def ranked(self) -> tuple[str, ...]:
-        """The keys of those that raced: the recommended one first, the first dropped last."""
-        race, best = self.standing.race, self.recommended
-        keys = (*race.remaining, *(one.key for one in reversed(race.dropped)))
+        """The keys of those tried: the recommended one first, those screened out last."""
+        race, best, out = self.standing.race, self.recommended, self.standing.screening.out
+        ended = [one.key for one in reversed(race.dropped)]
+        ended += [one.key for one in sorted(out, key=lambda one: one.ratio or (math.inf, 0.0))]
+        keys = (*race.remaining, *ended)
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 
     def summary(self, key: str) -> CellSummary:
@@ -321,11 +377,14 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     def compared(self, key: str, other: str) -> Comparison | None:
         """A cell compared with another: by fresh launches if both have them, else in the race.
 
-        None without launches of both.
+        None without launches of both, and for those that did not race: a screening has too few.
         """
         fresh = {one.cell.key: one.summary for one in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
+        screened = {one.key for one in self.standing.screening.out}
+        if not is_fresh and not screened.isdisjoint({key, other}):
+            return None
         if key not in summaries or other not in summaries:
             return None
         return compare_expected(
@@ -363,12 +422,12 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
     for launch in launches:
         if launch.status == "skipped":
             skipped.append((launch.cell, launch.reason or ""))
-        elif launch.kind == "measure" and not is_refused(launch):
+            if launch.reason != NO_TIME:
+                continue
+        if launch.kind == "measure" and not is_refused(launch):
             by_block.setdefault(launch.cell.key, {})[launch.block] = launch
-    left_out = {cell.key for cell, _ in skipped}
-    raced = [
-        cell for cell in cells if cell.key not in left_out and run.measured_key(cell) == cell.key
-    ]
+    unfit = {cell.key for cell, reason in skipped if reason != NO_TIME}
+    raced = [cell for cell in cells if cell.key not in unfit and run.measured_key(cell) == cell.key]
     by_key = {cell.key: cell for cell in cells}
     of = contest(scenario, cells, raced)
     cache: dict[str, LaunchSummary] = {}
@@ -379,13 +438,15 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
         return cache[launch.id]
 
     state = standing(of, by_block, tuning, summarise)
-    first_fresh = state.race.blocks
+    first_fresh = state.complete_blocks
+    untried = {cell.key for cell, reason in skipped if reason == NO_TIME}
+    tried = [cell for cell in raced if cell.key not in untried]
 
     def summary_of(key: str, *, fresh: bool) -> CellSummary:
         counted = [
             launch
             for block, launch in by_block.get(key, {}).items()
-            if (block >= first_fresh) == fresh
+            if (block >= first_fresh) == fresh and launch.status != "skipped"
         ]
         return _summary(by_key[key], counted, tuning.objective, summarise)
 
@@ -394,7 +455,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
         run=run,
         source=source,
         tuning=tuning,
-        contest=of,
+        contest=contest(scenario, cells, tried),
         standing=state,
         confirmed=confirmed,
         skipped=tuple(skipped),
@@ -404,7 +465,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
             if run.measured_key(cell) != cell.key
         ),
         advice=_advice(state, of, confirmed, tuning),
-        summaries={cell.key: summary_of(cell.key, fresh=False) for cell in raced},
+        summaries={cell.key: summary_of(cell.key, fresh=False) for cell in tried},
         examples={
             key: launch
             for key, launches_ in by_block.items()

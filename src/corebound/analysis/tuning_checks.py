@@ -61,7 +61,9 @@ def launched_proof(
         [
             launch
             for launch in launches
-            if dict(launch.cell.axes).get(THROUGH_AXIS) == name and not is_refused(launch)
+            if dict(launch.cell.axes).get(THROUGH_AXIS) == name
+            # The budget has no time for one that is dropped.
+            and not (is_refused(launch) or launch.status == "dropped")
         ]
         for name in (DIRECT, artefact.kind)
     )

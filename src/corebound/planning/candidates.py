@@ -44,9 +44,10 @@ def choices(
 ) -> tuple[Choice, ...]:
     """The choices of bindings, threads, wait policies and workers, without duplicates.
 
-    First the default, then the framework's launcher, then what changes threads and bindings, and
-    last the wait policies. The planner decides which of them the host can hold, and which are the
-    same there.
+    The most promising come first: the default, the framework's launcher, the physical cores and
+    halves of them, each binding of the physical cores, several workers, the wait policies, and last
+    each binding of fewer threads. The planner decides which of them the host can hold, and which
+    are the same there.
 
     Args:
         topology: The host.
@@ -62,10 +63,15 @@ def choices(
     if runtime.has_launcher:
         found.append({**default, "binding": "launcher"})
     counts = _thread_counts(cores)
+    unbound, *bindings = _BINDINGS
+    found += [
+        {**default, "binding": unbound, "threads": threads}
+        for threads in ("per-core", "default", *counts)
+    ]
     found += [
         {**default, "binding": binding, "threads": threads}
-        for binding in _BINDINGS
-        for threads in ("per-core", "default", *counts)
+        for binding in bindings
+        for threads in ("per-core", "default")
     ]
     found.append({**default, "binding": "one-cpu", "threads": 1})
     if vary_workers:
@@ -79,6 +85,11 @@ def choices(
             if choice["binding"] in {"none", "physical-cores"}
             and choice["threads"] in {"default", "per-core", "cores-per-worker"}
         ]
+    found += [
+        {**default, "binding": binding, "threads": threads}
+        for threads in counts
+        for binding in bindings
+    ]
     return distinct(found)
 
 

@@ -219,6 +219,33 @@ def _request(
     )
 
 
+# What a shortened launch has at least: one iteration to warm up, and two for a median.
+_LEAST_SHORT = 3
+# So few only where they do not take this many times as long as the launch should.
+_SHORT_OVERRUN = 5
+
+
+def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> PlannedCell:
+    """The cell; its launches iterate for about a time at most. Those of servers stay as they are.
+
+    Args:
+        planned: The cell.
+        most_s: How long they iterate, in seconds, if that is enough for a few iterations.
+        iterations: How many iterations they have at most; None: as many as planned.
+    """
+    most_ns = round(most_s * 1e9)
+    requests = (
+        request.replace(
+            iterations=min(request.iterations, iterations or request.iterations),
+            enough_ns=min(request.enough_ns or most_ns, most_ns),
+            least_iterations=_LEAST_SHORT if iterations else _LEAST_PILOT_ITERATIONS,
+            most_ns=min(request.most_ns or _SHORT_OVERRUN * most_ns, _SHORT_OVERRUN * most_ns),
+        )
+        for request in planned.requests
+    )
+    return replace(planned, requests=tuple(requests))
+
+
 def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[str, list[str]]:
     """The commands of a workload by their keys, with a cell's parameters; empty for a function."""
     if not isinstance(workload, CommandWorkload):

@@ -10,7 +10,7 @@ from typing import Any
 from corebound.analysis.commands import CommandLine, original_command
 from corebound.analysis.recommendation import Race
 from corebound.analysis.serialize import attributes
-from corebound.analysis.tuning import Confirmed, Standing, TuneResult
+from corebound.analysis.tuning import Confirmed, Contest, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
 from corebound.analysis.wording import (
@@ -39,6 +39,8 @@ from corebound.records.tuning import Tuning
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
+from corebound.stats.halving import HOPELESS
+from corebound.stats.racing import Dropped
 from corebound.units import duration, percent
 
 DEFAULT = "the default"
@@ -102,6 +104,7 @@ def race_table(result: TuneResult) -> Table:
     """The race: how each configuration left it, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
     dropped = {one.key: one for one in race.dropped}
+    screened = {one.key: one for one in result.standing.screening.out}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
@@ -109,15 +112,17 @@ def race_table(result: TuneResult) -> Table:
         summary = result.summary(key)
         change = "" if comparison is None else _change(result, comparison)
         lane = Lane(
-            blocks=race.blocks if left is None else left.block + 1,
+            blocks=0 if key in screened else race.blocks if left is None else left.block + 1,
             fresh=fresh.get(key, 0),
-            dropped=left is not None,
+            dropped=left is not None or key in screened,
             total=race.blocks + max(fresh.values(), default=0),
             race_blocks=race.blocks,
         )
         outcome = "stayed"
         if left is not None:
             outcome = left.reason or f"dropped after block {left.block + 1}"
+        elif key in screened:
+            outcome = _screened_text(screened[key])
         rows.append(
             (
                 Named(capital(known[key]), _roles(result, key)),
@@ -142,6 +147,15 @@ def race_table(result: TuneResult) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def _screened_text(one: Dropped) -> str:
+    """Why a configuration did not race, with what its few iterations are worth."""
+    if one.ratio is None:
+        return one.reason or ""
+    if one.ratio[0] >= HOPELESS:
+        return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
+    return f"screened out: took {one.ratio[0]:.2f}× as long as the best"
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
@@ -279,16 +293,22 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
     if recommended is None:
         return "No configuration works on this host."
     name, default = known[recommended.key], result.against(result.contest.default)
+    tried, candidates = len(result.contest.cells), result.candidates
+    part = f"{tried} of {candidates} tried" if tried < candidates else ""
+    of = f" ({part})" if part else ""
     if result.advice == "keep the default":
-        return "Keep the default: no configuration tried is clearly better."
+        return f"Keep the default: no configuration tried is clearly better{of}."
     if result.contest.default is None or default is None:
         return f"Use {name}; the default gives no result on this host."
     if result.advice == "inconclusive":
-        return f"Keep the default for now{f': {inconclusive_winner(result)}' if bounds else '.'}"
+        return (
+            f"Keep the default for now{of}{f': {inconclusive_winner(result)}' if bounds else '.'}"
+        )
     compared = times(default, result.tuning.objective)
     if not bounds:
         compared = compared.partition(" (")[0]
-    return f"Use {name}: {compared} than the default."
+    best = f" (best of {part})" if part else ""
+    return f"Use {name}: {compared} than the default{best}."
 
 
 def provenance(result: TuneResult, record: str) -> tuple[str, ...]:
@@ -331,19 +351,25 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
     race, finalists = result.standing.race, result.standing.finalists
     if race.ending is None or finalists is None:
         return ()
-    tried = len(result.contest.cells)
+    raced, screened = len(race.remaining) + len(race.dropped), result.standing.screening.out
     sure = percent(1 - result.tuning.rule.error, 0)
-    sentences = []
+    sentences, those = [], "tried"
+    if screened:
+        those = "that raced"
+        sentences.append(
+            f"Short launches of {count(raced + len(screened), 'configuration')} chose the {raced}"
+            " that raced; a few launches each can miss one that is a little better."
+        )
     if race.ending == "decided":
         sentences.append(
-            f"With {sure} confidence, none of the {count(tried, 'configuration')} tried is more"
+            f"With {sure} confidence, none of the {count(raced, 'configuration')} {those} is more"
             f" than {percent(result.tuning.rule.margin, 0)} better than the winner of the race."
         )
     elif 0 < race.faster_at_most < 1:
         limit = {"blocks": "the maximum number of blocks", "time": "its share of the budget"}
         sentences.append(
             f"The race ended after {limit.get(race.ending, 'its launches')}. With {sure}"
-            " confidence, no configuration tried is more than"
+            f" confidence, no configuration {those} is more than"
             f" {percent(race.faster_at_most)} better than the winner."
         )
     else:
@@ -426,13 +452,26 @@ def same_as_others(result: TuneResult) -> tuple[Fact, ...]:
     )
 
 
-def race_line(now: Standing, cells: Sequence[Cell], default: str | None) -> str:
-    """A line about a race: `Block 3: 5 of 12 remain; physical cores, 2 threads leads.`"""
-    by_key = {cell.key: cell for cell in cells}
-    known = {key: name_of(cell, by_key.get(default or "")) for key, cell in by_key.items()}
-    race = now.race
+def race_line(before: Standing, now: Standing, contest: Contest) -> str:
+    """A line about the block that ended: `Block 3: 5 of 12 remain. Leader: physical cores.`
+
+    Args:
+        before: The state before the block.
+        now: The state after it.
+        contest: Who takes part.
+    """
+    default = next((cell for cell in contest.cells if cell.key == contest.default), None)
+    known = {cell.key: name_of(cell, default) for cell in contest.cells}
+    race, screening = now.race, now.screening
+    if before.screening.launching:
+        remain, candidates = len(screening.remaining), len(contest.cells)
+        if screening.launching or not remain:
+            return f"Screening, block {screening.blocks}: {remain} of {candidates} remain."
+        best = known[screening.remaining[0]]
+        return f"Screening: {remain} of {candidates} go on to the race. Best so far: {best}."
     dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
-    text = f"Block {race.blocks}: {len(race.remaining)} of {len(cells)} remain"
+    raced = len(race.remaining) + len(race.dropped)
+    text = f"Block {race.blocks}: {len(race.remaining)} of {raced} remain"
     if race.leader is not None:
         text += f". Leader: {known[race.leader]}"
     if dropped:
@@ -518,17 +557,11 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             **attributes(race, "ending", "blocks"),
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
             "remaining": race.remaining,
-            "dropped": [
-                {
-                    **cell_identity(str(result.source.document["name"]), one.key),
-                    **attributes(one, "block", "by"),
-                    "ratio": one.ratio[0] if one.ratio else None,
-                    "least_ratio": one.ratio[1] if one.ratio else None,
-                    "reason": one.reason,
-                }
-                for one in race.dropped
-            ],
+            "dropped": [_dropped(result, one) for one in race.dropped],
+            "screened": [_dropped(result, one) for one in result.standing.screening.out],
         },
+        "tried": len(result.contest.cells),
+        "candidates": result.candidates,
         "ties": finalists.ties if finalists else (),
         "finalists": finalists_document(result),
         "not_tried": [
@@ -541,6 +574,18 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             | attributes(proof.comparison, "speedup_ratio")
             for proof in files
         ],
+    }
+
+
+def _dropped(result: TuneResult, one: Dropped) -> dict[str, Any]:
+    return {
+        **cell_identity(str(result.source.document["name"]), one.key),
+        "block": one.block,
+        "by": one.by,
+        "ratio": one.ratio[0] if one.ratio else None,
+        # A screening has no bound.
+        "least_ratio": one.ratio[1] or None if one.ratio else None,
+        "reason": one.reason,
     }
 
 

@@ -9,6 +9,8 @@ from corebound.scenario.objectives import Objective
 
 # The share of a budget that a race has; the rest is for the fresh launches of the finalists.
 RACE_SHARE = 0.7
+# Why a configuration was not launched at all.
+NO_TIME = "the budget has no time for it"
 
 
 class RaceRule(Struct, frozen=True, kw_only=True):
@@ -22,6 +24,8 @@ class RaceRule(Struct, frozen=True, kw_only=True):
         budget_s: The race ends before a block whose launches would have taken more than this many
             seconds together with all before; None: no limit.
         cap: A first launch that takes this many times as long as the shortest one is ended.
+        screen_iterations: With a budget, short launches of so many iterations choose who races;
+            0: all do.
     """
 
     margin: Amount = 0.02
@@ -30,6 +34,7 @@ class RaceRule(Struct, frozen=True, kw_only=True):
     confirm_blocks: Count = 6
     budget_s: Amount | None = None
     cap: Amount = 10.0
+    screen_iterations: Count = 0
 
     @property
     def whole_budget_s(self) -> float | None:

@@ -86,10 +86,10 @@ class CellProgress(Struct, kw_only=True):
         if launch.alternated:
             self.alternated.add(launch.block)
 
-    def may_refuse(self, kind: Kind) -> bool:
-        """Whether one more launch of this kind may be refused in this run."""
-        refused = self.refused_profiles if kind == "profile" else len(self.refused)
-        return refused < self.planned.measure.relaunch_disturbed
+    def may_refuse(self, job: Job) -> bool:
+        """Whether one more launch may be refused in this run."""
+        refused = self.refused_profiles if job.kind == "profile" else len(self.refused)
+        return refused < job.planned.measure.relaunch_disturbed
 
     def explained(self, result: LaunchResult, job: Job) -> LaunchResult:
         """The result, whose fix says what follows from it, or why it had a limit of its own."""
@@ -97,7 +97,7 @@ class CellProgress(Struct, kw_only=True):
         if result.status == "timed-out" and job.share_s is not None and job.share_s <= limit_s:
             reason, fix = too_slow("request", job.share_s)
             return replace(result, status="dropped", reason=reason, fix=fix, share_s=job.share_s)
-        if result.status == "timed-out" and limit_s < own_limit_s and job.block:
+        if result.status == "timed-out" and limit_s < own_limit_s and self.launches:
             fix = "Earlier launches took a tenth of that or less: it seems to hang."
             return replace(result, fix=f"{fix} Its output may show where.")
         has_succeeded = any(launch.status == "ok" for launch in self.launches.values())
@@ -276,6 +276,7 @@ class ScenarioProgress:
         """The remaining launches of this block, in order."""
         name = self.scenario.name
         order = block_order(self.cells, seed=seed, scenario=name, block=self.block)
+        order = self.race.order(order, self.block) if self.race is not None else order
         iterations = self._iterations()
         for position, key in enumerate(order):
             if key in keys and not self.is_over(key):
@@ -302,16 +303,17 @@ class ScenarioProgress:
 
     def has_no_time(self, jobs: Sequence[Job]) -> bool:
         """Whether the budget has no time for a configuration's first launch in a race."""
-        race = self.race
-        return race is not None and all(
-            job.block == 0 and race.has_no_time(job.key) for job in jobs
+        return self.race is not None and self.race.has_no_time(
+            [job.key for job in jobs], self.block
         )
 
     def capped(self, job: Job) -> Job:
         """The job, with a shorter time limit than the scenario's, if earlier launches allow it."""
         planned = job.planned
-        if self.race is not None and job.block == 0:
-            return replace(job, planned=self.race.limited(planned))
+        if self.race is not None:
+            planned = self.race.limited(planned, job.block)
+            if job.block == 0 or self.race.is_screening(job.block):
+                return replace(job, planned=planned, iterations=None)
         limit_s = min(self._usual_limit_s(job), planned.measure.timeout_s)
         measure = planned.measure.model_copy(update={"timeout_s": limit_s})
         return replace(job, planned=replace(planned, measure=measure))

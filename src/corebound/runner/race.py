@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import Contest, LaunchesByBlock, Summarise, standing, total_seconds
-from corebound.planning.plan import PlannedCell
+from corebound.analysis.tuning import (
+    Contest,
+    LaunchesByBlock,
+    Standing,
+    Summarise,
+    standing,
+    total_seconds,
+)
+from corebound.planning.plan import PlannedCell, shorten
 from corebound.records.launch_record import Launch
 from corebound.records.tuning import Tuning
-from corebound.stats.racing import candidates_with_time
+from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen, short_s
 
 # No launch is ended before, because starting a framework takes that long.
 _LEAST_CAP_S = 30.0
+# In a screening, a launch that is so much longer than the shortest has iterations that are.
+_LONGER = 2.0
+_CAP_SHARE = 0.05
+_LONGEST_SHARE = 0.25
 # A first search for a rate ends if it cannot find this share of the highest rate so far. Searches
 # of few requests find a rate that is up to 40 % too high, and differ by less than that.
 _LEAST_RATE_SHARE = 0.7
@@ -24,68 +35,97 @@ _LEAST_RATE_SHARE = 0.7
 class TaskRace(Struct, frozen=True, kw_only=True):
     """A race: who takes part, what it is for, the launches so far, and how one is summarised.
 
-    `launches` grows with the run. `known` are the cells of blocks that were asked for before;
-    earlier blocks do not change.
+    `launches` grows with the run. `known` are the states before blocks that were asked for
+    before; earlier blocks do not change.
     """
 
     contest: Contest
     tuning: Tuning
     launches: LaunchesByBlock
     summarise: Summarise
-    known: dict[int, frozenset[str]] = field(default_factory=dict)
+    known: dict[int, Standing] = field(default_factory=dict)
 
     def cells_to_launch(self, block: int) -> frozenset[str]:
         """The keys of the cells to launch in `block`, based only on earlier blocks."""
-        if block in self.known:
-            return self.known[block]
-        before = {
-            key: {at: launch for at, launch in by_block.items() if at < block}
-            for key, by_block in self.launches.items()
-        }
-        state = standing(self.contest, before, self.tuning, self.summarise)
-        self.known[block] = state.keys(block, self.tuning.rule.confirm_blocks)
+        return self._before(block).keys(block, self.tuning.rule.confirm_blocks)
+
+    def is_screening(self, block: int) -> bool:
+        """Whether the launches of `block` choose who races."""
+        return bool(self._before(block).screening.launching)
+
+    def order(self, keys: Sequence[str], block: int) -> tuple[str, ...]:
+        """Cells in the order of their launches in `block`: the most promising are screened first.
+
+        Args:
+            keys: In random order, which is that of the race.
+            block: The block.
+        """
+        if not self.is_screening(block):
+            return tuple(keys)
+        ranks = {cell.key: rank for rank, cell in enumerate(self.contest.cells)}
+        return tuple(sorted(keys, key=lambda key: ranks.get(key, len(ranks))))
+
+    def _before(self, block: int) -> Standing:
+        if block not in self.known:
+            before = {
+                key: {at: launch for at, launch in by_block.items() if at < block}
+                for key, by_block in self.launches.items()
+            }
+            self.known[block] = standing(self.contest, before, self.tuning, self.summarise)
         return self.known[block]
 
-    def has_no_time(self, key: str) -> bool:
-        """Whether the budget has no time for a cell's first launch, by those made so far.
+    def has_no_time(self, keys: Sequence[str], block: int) -> bool:
+        """Whether the budget has no time for the first launches of some cells, made together.
 
-        The most promising cells are launched, and the default and the launcher in any case.
+        It is judged by the first launches so far. The most promising cells are launched, and the
+        default and the launcher in any case.
         """
-        took_s = [
-            total_seconds(launch)
-            for launch in self._first_launches().values()
-            if launch.status != "skipped"
-        ]
-        is_verified = self.tuning.recommended is not None
-        if is_verified or key in self.contest.always or not any(took_s):
+        first = self._first_launches()
+        took_s = [total_seconds(one) for one in first.values() if one.status != "skipped"]
+        is_first = self.is_screening(block) and first.keys().isdisjoint(keys)
+        if not is_first or not any(took_s) or not {*self.contest.always}.isdisjoint(keys):
             return False
-        most = candidates_with_time(self.tuning.rule, statistics.fmean(took_s))
-        rank = [cell.key for cell in self.contest.cells].index(key)
-        return most is not None and rank >= most
+        return not has_time_to_screen(self.tuning.rule, took_s, more=len(keys))
 
-    def limited(self, planned: PlannedCell) -> PlannedCell:
-        """A cell for its first launch, which ends early if the cell cannot win.
+    def limited(self, planned: PlannedCell, block: int) -> PlannedCell:
+        """A cell for a launch that takes no longer than it is worth.
 
-        Its time limit is a multiple of the shortest first launch, and a search for a rate ends if
-        it cannot find a large share of the highest rate. The default and the launcher have no such
-        limits, because the winner is compared with them.
+        With a budget, it iterates for a share of it, and in a screening for a moment only. A first
+        launch ends early if the cell cannot win: its time limit is a multiple of the shortest one,
+        and a search for a rate ends if it cannot find a large share of the highest rate. The
+        default and the launcher have no such limits, because the winner is compared with them;
+        but no launch has more than a quarter of the budget.
         """
-        first = {
-            key: launch for key, launch in self._first_launches().items() if launch.status == "ok"
-        }
-        if planned.cell.key in self.contest.always or not first:
+        rule, launched = self.tuning.rule, self._first_launches()
+        budget_s, is_screening = rule.whole_budget_s, self.is_screening(block)
+        first = [launch for launch in launched.values() if launch.status == "ok"]
+        best_ns = min((self.summarise(launch).median_ns for launch in first), default=None)
+        if budget_s is not None and rule.screen_iterations:
+            if is_screening:
+                most_s = short_s(rule, len(self.contest.cells), best_ns)
+                planned = shorten(planned, most_s, iterations=rule.screen_iterations)
+            else:
+                planned = shorten(planned, ITERATING_SHARE * budget_s, iterations=None)
+            measure = planned.measure
+            changes = {"timeout_s": min(measure.timeout_s, _LONGEST_SHARE * budget_s)}
+            # A screening only has to tell large differences.
+            changes |= {"relaunch_disturbed": 0} if is_screening else {}
+            planned = replace(planned, measure=measure.model_copy(update=changes))
+        if best_ns is None or planned.cell.key in {*launched, *self.contest.always}:
             return planned
-        shortest_s = min(launch.duration_ns for launch in first.values()) / 1e9
-        limit_s = max(self.tuning.rule.cap * shortest_s, _LEAST_CAP_S)
+        # Of launches that start at once, each has its share of the time of all.
+        shortest_s = min(one.duration_ns * (1 + len(one.started_with)) for one in first) / 1e9
+        limit_s = max(rule.cap * shortest_s, _LEAST_CAP_S)
+        if is_screening:
+            limit_s = min(limit_s, _LONGER * shortest_s + _CAP_SHARE * (budget_s or math.inf))
         measure = planned.measure.model_copy(
-            update={"timeout_s": min(planned.measure.timeout_s, limit_s)}
+            update={"timeout_s": round(min(planned.measure.timeout_s, limit_s), 1)}
         )
         traffic = planned.traffic
         if traffic is not None and traffic.shape == "rate-search":
-            highest_per_s = 1e9 / min(self.summarise(launch).median_ns for launch in first.values())
-            traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * highest_per_s)
+            traffic = replace(traffic, least_per_s=_LEAST_RATE_SHARE * 1e9 / best_ns)
         return replace(planned, measure=measure, traffic=traffic)
 
     def _first_launches(self) -> Mapping[str, Launch]:
-        """The launch of each cell in the first block."""
-        return {key: by_block[0] for key, by_block in self.launches.items() if 0 in by_block}
+        """The first launch of each cell."""
+        return {key: by_block[min(by_block)] for key, by_block in self.launches.items() if by_block}

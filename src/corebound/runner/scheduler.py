@@ -17,6 +17,7 @@ from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
+from corebound.records.tuning import NO_TIME
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.screening import Screened, compare_busy_threads, screen
@@ -28,7 +29,7 @@ _AS_IN_RESULT = tuple(
     if name not in {"duration_ns", "overhead_ns", "trace"}
 )
 
-_NO_TIME = CannotRun(what="the budget has no time for it", fix="Use a larger --budget.")
+_NO_TIME = CannotRun(what=NO_TIME, fix="Use a larger --budget.")
 # So many launches of each cell answer most questions. If they fit into the budget with just enough
 # iterations to count, no launch takes so long that they would not.
 _ANSWERING = 5
@@ -338,7 +339,7 @@ class Runner:
     ) -> tuple[Screened, ...]:
         """The results of one launch, or of several that alternated, with what disturbed them."""
         may_refuse = self._has_time_to_repeat(progress, jobs) and all(
-            progress.cells[job.key].may_refuse(job.kind) for job in jobs
+            progress.cells[job.key].may_refuse(job) for job in jobs
         )
         baseline = progress.baseline_among(jobs)
         measure = jobs[0].planned.measure

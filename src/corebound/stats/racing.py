@@ -45,6 +45,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
         log_costs: By block, the logarithm of its launch's cost: less is better.
         cpu_logs: By block, the logarithm of the CPU time that its launch took for one iteration.
         failures: By block, why its launch has no cost.
+        disturbed: The blocks in which something outside disturbed most of its launch.
         cpus: How many CPUs it occupies.
         is_default: Whether nothing has to be set for it.
     """
@@ -53,6 +54,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
     log_costs: Mapping[int, float]
     cpu_logs: Mapping[int, float] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
+    disturbed: frozenset[int] = frozenset()
     cpus: int = 1
     is_default: bool = False
 
@@ -125,28 +127,12 @@ def least_fresh_launches(candidates: int) -> int:
     return LEAST_FRESH * min(FINALISTS, candidates)
 
 
-def candidates_with_time(rule: RaceRule, launch_s: float) -> int | None:
-    """How many configurations a race has time for, if each is launched once; None: no limit.
-
-    There are two at least, though their race may have no answer.
-
-    Args:
-        rule: The rule.
-        launch_s: How long a launch takes on average, in seconds.
-
-    >>> candidates_with_time(RaceRule(budget_s=0.7 * 240), launch_s=20)
-    6
-    """
-    whole_s = rule.whole_budget_s
-    if whole_s is None:
-        return None
-    # The division above may have rounded down.
-    launches = math.floor(whole_s / launch_s + 1e-9)
-    return max(launches - least_fresh_launches(FINALISTS), 2)
-
-
 def replay(
-    entrants: Sequence[Entrant], rule: RaceRule, *, spent_s: Mapping[int, float] | None = None
+    entrants: Sequence[Entrant],
+    rule: RaceRule,
+    *,
+    spent_s: Mapping[int, float] | None = None,
+    before_s: float = 0.0,
 ) -> Race:
     """The state of a race, from its launches alone.
 
@@ -157,14 +143,17 @@ def replay(
         entrants: All configurations that the race began with.
         rule: The rule.
         spent_s: For each block how long its launches took.
+        before_s: How much of the budget was spent before the race.
 
     Returns:
         The state after the last complete block.
     """
     by_key = {entrant.key: entrant for entrant in entrants}
     race = Race(blocks=0, remaining=tuple(by_key), dropped=(), ending=None)
-    total_s = 0.0
-    while race.ending is None and all(_has(by_key[key], race.blocks) for key in race.remaining):
+    total_s = before_s
+    while race.ending is None and all(
+        has_launch(by_key[key], race.blocks) for key in race.remaining
+    ):
         block_s, launched = (spent_s or {}).get(race.blocks, 0.0), len(race.remaining)
         total_s += block_s
         race = _after_next_block(race, by_key, rule)
@@ -190,7 +179,7 @@ def _after_next_block(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule)
     failed_keys = {dropped.key for dropped in failed}
     remaining = sorted(
         (key for key in race.remaining if key not in failed_keys),
-        key=lambda key: _mean_log(by_key[key].log_costs, blocks),
+        key=lambda key: mean_log(by_key[key].log_costs, blocks),
     )
     after = Race(
         blocks=blocks,
@@ -357,7 +346,7 @@ def _ties(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> tuple[st
 
 
 def _cheapest(ties: Sequence[Entrant], blocks: int) -> str:
-    cpu_logs = {entrant.key: _mean_log(entrant.cpu_logs, blocks) for entrant in ties}
+    cpu_logs = {entrant.key: mean_log(entrant.cpu_logs, blocks) for entrant in ties}
     least = min(cpu_logs.values())
 
     def preference(entrant: Entrant) -> tuple[bool, int, bool]:
@@ -404,11 +393,12 @@ def gaps_to_first(entrants: Sequence[Entrant], blocks: int, alpha: float) -> lis
     ]
 
 
-def _has(entrant: Entrant, block: int) -> bool:
+def has_launch(entrant: Entrant, block: int) -> bool:
+    """Whether a block has launched an entrant."""
     return block in entrant.log_costs or block in entrant.failures
 
 
-def _mean_log(logs: Mapping[int, float], blocks: int) -> float:
+def mean_log(logs: Mapping[int, float], blocks: int) -> float:
     """The mean over the first blocks; infinite without any."""
     values = [log for block, log in logs.items() if block < blocks]
     return statistics.fmean(values) if values else math.inf

@@ -23,6 +23,7 @@ from corebound.stats.bisection import (
     BisectionOutcome,
     LaunchRequest,
     LaunchResults,
+    Outcome,
     OutOfTimeError,
     search,
 )

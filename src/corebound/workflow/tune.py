@@ -37,13 +37,13 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
-from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
+from corebound.stats.halving import least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
-from corebound.stats.racing import FINALISTS, candidates_with_time, least_fresh_launches
+from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
@@ -59,13 +59,17 @@ from corebound.workflow.scenarios import (
     find_environments,
     load_scenarios,
 )
-from corebound.workflow.tune_checks import again, prove, write_artefacts
+from corebound.workflow.tune_checks import THROUGH, again, prove, write_artefacts
 from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
+# A launch of the screening: five to warm up, and ten for a median.
+_SCREEN_ITERATIONS = 15
+# Of the budget, if files are launched through after the race.
+_PROVEN_SHARE = 0.85
 # Of the budget for several loads; the rest is for launches of the common configuration.
 _RACES_SHARE = 0.85
 
@@ -115,7 +119,10 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
 
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Do what `tune_scenario` does, on a host that is held already."""
-    prepared = _prepare(request, reporter.notify)
+    # What the files set is launched after the race, within the same budget.
+    share = 1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE
+    race_budget_s = request.budget_s and share * request.budget_s
+    prepared = _prepare(replace(request, budget_s=race_budget_s), reporter.notify)
     if prepared.note is not None:
         reporter.notify(prepared.note)
     prepared = preflight(prepared, reporter)
@@ -126,8 +133,9 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if not prepared.done:
         reporter.notify(_forecast(prepared, task, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
+    begin_s = time.monotonic()
     with ExitStack() as running:
-        launched = execute_run(prepared, request.budget_s, shown, running)
+        launched = execute_run(prepared, race_budget_s, shown, running)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[Proof, ...] = ()
     if request.emit and result.to_set is None:
@@ -150,6 +158,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
             written,
             records=request.records,
             folder=request.out,
+            budget_s=request.budget_s and max(begin_s + request.budget_s - time.monotonic(), 0.0),
             reporter=reporter,
         )
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
@@ -337,6 +346,7 @@ def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
         max_blocks=max(measure.launches.max, _LEAST_BLOCKS),
         confirm_blocks=max(measure.launches.min, _USUAL_FRESH),
         budget_s=None if budget_s is None else RACE_SHARE * budget_s,
+        screen_iterations=0 if budget_s is None else _SCREEN_ITERATIONS,
     )
 
 
@@ -409,12 +419,9 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
         candidates: How many configurations take part.
         rule: The rule of the race.
     """
-    budget_s, with_time = rule.whole_budget_s, candidates_with_time(rule, launch_s)
-    finalists = min(FINALISTS, candidates)
-    least = candidates + least_fresh_launches(candidates)
-    usual = 2 * candidates + rule.confirm_blocks * finalists
-    a_launch = f"A launch takes about {_about(launch_s)}"
-    if budget_s is None or with_time is None:
+    budget_s, a_launch = rule.whole_budget_s, f"A launch takes about {_about(launch_s)}"
+    if budget_s is None:
+        usual = 2 * candidates + rule.confirm_blocks * min(FINALISTS, candidates)
         return (
             f"{a_launch}, so two blocks of {candidates} and all fresh launches take"
             f" {_about(usual * launch_s)}. `--budget` limits the time."
@@ -424,16 +431,11 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
             f"warning: the budget is too short for an answer. {a_launch}, and {smallest} launches"
             f" are needed: {_about(smallest * launch_s)}. Use a larger `--budget`."
         )
-    if with_time < candidates:
+    if (with_time := screened_with_time(rule, launch_s)) < candidates:
         return (
             f"{a_launch}, so the budget has time for some {with_time} of the {candidates}"
-            f" configurations, the most promising ones. All need {_about(least * launch_s)}."
-        )
-    if budget_s < usual * launch_s:
-        return (
-            f"{a_launch}, so the budget allows about {budget_s / launch_s:.0f} launches. Two blocks"
-            f" of {candidates} and all fresh launches are {usual}; with fewer, the result is less"
-            " certain."
+            " configurations, the most promising ones. All need"
+            f" {_about(least_budget_s(candidates, launch_s))}."
         )
     return None
 
@@ -487,7 +489,7 @@ class _RaceObserver:
         self._summaries: dict[str, LaunchSummary] = {}
         for launch in done:
             self._add(launch)
-        self._race = self._standing().race
+        self._state = self._standing()
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """A launch starts."""
@@ -503,12 +505,13 @@ class _RaceObserver:
             if note is not None:
                 self._notify(note)
         self._add(launch)
-        if self._race.ending is None and all(
-            self._race.blocks in self._launches.get(key, {}) for key in self._race.remaining
+        before = self._state
+        keys = before.keys(before.complete_blocks, self._tuning.rule.confirm_blocks)
+        if before.finalists is None and all(
+            before.complete_blocks in self._launches.get(key, {}) for key in keys
         ):
-            now = self._standing()
-            self._race = now.race
-            self._notify(race_line(now, self._raced_cells(), self._contest.default))
+            self._state = self._standing()
+            self._notify(race_line(before, self._state, self._contest))
 
     def tick(self) -> None:
         """Called periodically during a launch."""
@@ -518,14 +521,6 @@ class _RaceObserver:
         takes_part = any(cell.key == launch.cell.key for cell in self._contest.cells)
         if launch.kind == "measure" and takes_part and not is_refused(launch):
             self._launches.setdefault(launch.cell.key, {})[launch.block] = launch
-
-    def _raced_cells(self) -> list[Cell]:
-        """The cells that take part, without those that the budget had no time for."""
-        return [
-            cell
-            for cell in self._contest.cells
-            if any(launch.status != "skipped" for launch in self._launches[cell.key].values())
-        ]
 
     def _standing(self) -> Standing:
         return standing(self._contest, self._launches, self._tuning, self._summarised)

@@ -35,7 +35,7 @@ from corebound.planning.artefacts import (
 )
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
-from corebound.planning.plan import PlannedCell
+from corebound.planning.plan import PlannedCell, shorten
 from corebound.present.tune import finalists_document, load_text, verification_text
 from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
@@ -55,6 +55,8 @@ from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tune_request import TuneRequest
 from corebound.workflow.tunings import StoredTuning, latest_tunings
 
+# The files that launches go through.
+THROUGH: frozenset[ArtefactKind] = frozenset({"shell", "env", "python"})
 _LAUNCHES = 4
 # Passes the variables of a file on.
 _WITH_FILE = 'set -a; . "$0"; set +a; exec "$@"'
@@ -109,6 +111,7 @@ def prove(
     *,
     records: Path,
     folder: Path,
+    budget_s: float | None,
     reporter: Reporter,
 ) -> tuple[Proof, ...]:
     """Launch through the artefacts of a configuration, and check the syntax of the others.
@@ -120,6 +123,7 @@ def prove(
         written: Its artefacts.
         records: The folder of records.
         folder: The folder of the artefacts.
+        budget_s: What is left of the budget, in seconds; None: no limit.
         reporter: Shows the progress.
     """
     through = {
@@ -130,8 +134,11 @@ def prove(
     launches: Sequence[Launch] = ()
     if through:
         with ExitStack() as stack:
+            if budget_s is not None:
+                most_s = budget_s / (_LAUNCHES * (1 + len(through)))
+                planned = shorten(planned, most_s / 2, iterations=None)
             prepared = _proof_run(run, task, planned, through, records)
-            launches = execute_run(prepared, None, reporter, stack).launches
+            launches = execute_run(prepared, budget_s, reporter, stack).launches
     return tuple(
         launched_proof(
             artefact,
@@ -147,7 +154,7 @@ def prove(
 
 def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> Command | None:
     """The command that starts a worker through an artefact; None if that is not possible here."""
-    if len(planned.commands) > 1 or planned.traffic is not None:
+    if len(planned.commands) > 1 or planned.traffic is not None or artefact.kind not in THROUGH:
         return None
     (command,) = planned.commands
     file = str((folder / artefact.file).resolve())
@@ -157,9 +164,9 @@ def _command_through(artefact: Artefact, planned: PlannedCell, folder: Path) -> 
     if artefact.kind == "env":
         return Command(argv=("sh", "-c", _WITH_FILE, file, *command.argv), env=())
     binds_memory = planned.placement is not None and planned.placement.memory != "default"
-    if artefact.kind == "python" and not binds_memory:
-        return Command(argv=(python, "-c", artefact.text + _THEN_WORK), env=())
-    return None
+    if binds_memory:
+        return None
+    return Command(argv=(python, "-c", artefact.text + _THEN_WORK), env=())
 
 
 def _proof_run(

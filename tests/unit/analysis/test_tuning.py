@@ -93,6 +93,25 @@ def test_launches_that_were_discarded_count_in_the_budget() -> None:
     assert blocks(attempt=1) == 1
 
 
+def test_the_time_between_short_launches_counts_in_the_budget() -> None:
+    rule = RaceRule(max_blocks=9, confirm_blocks=2, budget_s=70.0, screen_iterations=15)
+    tuning = Tuning(objective="latency", rule=rule)
+    run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)
+
+    def blocks(block_s: int) -> int:
+        made = [
+            replace(
+                one,
+                started_at=f"2026-01-02T03:{one.block * block_s // 60:02}:"
+                f"{one.block * block_s % 60:02}Z",
+            )
+            for one in launches
+        ]
+        return analyse_tuning(run, made).standing.race.blocks
+
+    assert 0 < blocks(block_s=17) < blocks(block_s=0)
+
+
 def test_fresh_launches_that_do_not_count_are_named() -> None:
     run, launches = a_tuned_run(PLANTED)
     first_fresh = analyse_tuning(run, launches).standing.race.blocks

@@ -36,6 +36,13 @@ def test_thread_counts_are_halved_down_to_one() -> None:
     assert threads == {"default", "per-core", 4, 2, 1}
 
 
+def test_bindings_of_all_cores_come_before_those_of_fewer_threads() -> None:
+    bound = [choice["threads"] for choice in of(cores=8) if choice["binding"] == "physical-cores"]
+
+    assert bound[0] == "per-core"
+    assert bound[-3:] == [4, 2, 1]
+
+
 def test_wait_policies_are_tried_only_where_a_framework_reads_them() -> None:
     assert {choice["wait_policy"] for choice in of("pytorch")} == {None, "active", "passive"}
     assert {choice["wait_policy"] for choice in of("none")} == {None}

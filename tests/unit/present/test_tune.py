@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import json
 
+from msgspec.structs import replace
+
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.cli.output.console import Console
 from corebound.cli.output.sections import print_sections
 from corebound.present.sections import Lane, text_of
 from corebound.present.tune import (
+    certainty,
     fresh_table,
+    headline,
     race_table,
     tune_document,
     tune_sections,
 )
+from corebound.records.tuning import NO_TIME, RaceRule, Tuning
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuning
 
 
@@ -50,6 +55,37 @@ def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
     ]
     assert rows[-1][2].startswith("1.40× slower (95 % CI 1.")
     assert table.rows[1][1] == Lane(blocks=3, fresh=6, dropped=True, total=9, race_blocks=3)
+
+
+def test_what_a_screening_left_out_is_no_part_of_what_the_race_is_sure_of() -> None:
+    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 300.0}
+    rule = RaceRule(confirm_blocks=6, budget_s=70.0, screen_iterations=15)
+    tuning = Tuning(objective="latency", rule=rule)
+    result = analyse_tuning(*a_tuned_run(times_ms, tuning=tuning))
+
+    _, rows = race_table(result).in_words
+    said = " ".join(certainty(result))
+    document = tune_document(result, ())
+    assert rows[-1][:2] == (
+        "One CPU, 1 thread",
+        "screened out: looked at least 10× slower than the best",
+    )
+    assert "Short launches of 4 configurations chose the 3 that raced" in said
+    assert "none of the 3 configurations that raced" in said
+    assert [one["cell"] for one in document["race"]["screened"]] == [ONE_CPU]
+    assert (document["tried"], document["candidates"]) == (4, 4)
+
+
+def test_a_headline_says_how_many_of_all_candidates_were_tried() -> None:
+    run, launches = a_tuned_run({DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0})
+    kept = [launch for launch in launches if launch.cell.key != ONE_CPU]
+    skipped = next(launch for launch in launches if launch.cell.key == ONE_CPU)
+    skipped = replace(skipped, status="skipped", reason=NO_TIME, workers=())
+
+    said = headline(analyse_tuning(run, [*kept, skipped]))
+
+    # The fixture leaves another one out before the race.
+    assert said.endswith("than the default (best of 3 of 5 tried).")
 
 
 def test_the_winner_is_compared_with_each_finalist_by_fresh_launches() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,10 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import analyse_tuning
 from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import Launch
-from corebound.records.tuning import RaceRule, Tuning
+from corebound.records.tuning import RACE_SHARE, RaceRule, Tuning
 from corebound.runner import Job, Task, is_complete
 from support.build import a_run, a_traffic
-from support.runs import a_disturbed_outcome, a_runner, a_task, an_outcome, launched
+from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
 
 
 def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
@@ -74,8 +76,9 @@ def test_a_race_that_was_killed_makes_the_same_launches(killed_after: int) -> No
 def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
     now_s = 0.0
     kept: list[Launch] = []
-    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists. The race has 70 % of it.
-    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80))
+    # 8 launches: 2 candidates and 2 fresh ones of 3 finalists.
+    rule = RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 80, screen_iterations=15)
+    task = a_race_task(rule=rule)
 
     def launch(job: Job) -> LaunchResult:
         nonlocal now_s
@@ -117,11 +120,12 @@ def test_a_first_launch_of_a_race_has_a_time_limit_but_the_defaults_has_none() -
 def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
     now_s = 0.0
     kept: list[Launch] = []
-    task = a_race_task(rule=RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150))
+    rule = RaceRule(max_blocks=10, confirm_blocks=3, budget_s=0.7 * 150, screen_iterations=15)
+    task = a_race_task(rule=rule)
 
     def launch(job: Job) -> LaunchResult:
         nonlocal now_s
-        # 5 launches of 30 s are too few for more than two configurations; 12 of the mean are not.
+        # With 30 s each there would be time for two only.
         now_s += 30.0 if now_s == 0 else 3.0
         return raced(job)
 
@@ -172,3 +176,101 @@ def test_a_cell_whose_first_launch_ended_early_has_no_other() -> None:
 
     assert [block for block, key in launched(kept) if key == "binding=one-cpu"] == [0]
     assert (1, "binding=physical-cores") in launched(kept)
+
+
+def a_screened_task(budget_s: float) -> Task:
+    """Twenty configurations; the default is forty times as slow as the best."""
+    task = a_task(bindings=MODES, sides=("40", "1", "2", "4"))
+    rule = RaceRule(
+        max_blocks=10, confirm_blocks=3, budget_s=RACE_SHARE * budget_s, screen_iterations=15
+    )
+    return replace(task, tuning=Tuning(objective="latency", rule=rule))
+
+
+def screened(job: Job) -> LaunchResult:
+    cell = job.planned.cell
+    cost = (1 + MODES.index(cell.binding.mode)) * float(dict(cell.parameters)["side"])
+    noise = 1 + 0.001 * (job.block % 3)
+    return an_outcome(median_ns=round(1e6 * noise * cost))
+
+
+class Timed:
+    """Launches that take as long as they say, on a clock that they move."""
+
+    def __init__(self, launch_s: Callable[[Job], float]) -> None:
+        self.now_s = 0.0
+        self.jobs: list[Job] = []
+        self._launch_s = launch_s
+
+    def __call__(self, job: Job) -> LaunchResult:
+        self.jobs.append(job)
+        self.now_s += self._launch_s(job)
+        return screened(job)
+
+    def run(self, kept: list[Launch], task: Task, budget_s: float) -> str:
+        clock = partial(getattr, self, "now_s")
+        return a_runner(kept, task, launch=self, clock=clock, budget_s=budget_s).run()
+
+
+def test_a_budget_screens_all_configurations_briefly_and_in_order() -> None:
+    kept: list[Launch] = []
+    timed = Timed(lambda _job: 1.0)
+    task = a_screened_task(100)
+    timed.run(kept, task, 100)
+
+    first = timed.jobs[: len(task.launchable)]
+    assert [job.key for job in first] == [cell.key for cell in task.contest.cells]
+    assert {request.iterations for job in first for request in job.planned.requests} == {15}
+    result = analyse_tuning(replace(a_run(scenarios=(task.scenario,)), tuning=task.tuning), kept)
+    assert result.recommended is not None
+    assert result.recommended.key == "binding=none,side=1"
+    # The race is of longer launches.
+    last = timed.jobs[-1].planned.requests[0]
+    assert last.iterations > 15
+    assert last.enough_ns is not None
+    assert last.enough_ns <= 2_000_000_000
+
+
+def test_a_default_that_is_hopeless_is_launched_again_beside_the_winner() -> None:
+    task = a_screened_task(100)
+    slow = task.contest.default
+    kept: list[Launch] = []
+    Timed(lambda _job: 1.0).run(kept, task, 100)
+
+    blocks = [block for block, key in launched(kept) if key == slow]
+    assert blocks[0] == 0
+    assert blocks[1:] == list(range(max(blocks) - 2, max(blocks) + 1))
+
+
+@given(launch_s=st.lists(st.floats(0.1, 12), min_size=1, max_size=7), budget_s=st.floats(10, 300))
+def test_a_race_ends_with_its_budget_or_half_a_launch_later(
+    launch_s: list[float], budget_s: float
+) -> None:
+    timed = Timed(lambda job: launch_s[job.planned.requests[0].iterations % len(launch_s)])
+    timed.run([], a_screened_task(budget_s), budget_s)
+
+    assert timed.now_s <= budget_s + max(launch_s)
+
+
+@given(killed_after=st.integers(0, 60), launch_s=st.sampled_from([0.5, 2.0, 5.0]))
+def test_a_screening_that_was_killed_makes_the_same_launches(
+    killed_after: int, launch_s: float
+) -> None:
+    whole: list[Launch] = []
+    task = a_screened_task(100)
+    Timed(lambda _job: launch_s).run(whole, task, 100)
+    kept = whole[:killed_after]
+
+    Timed(lambda _job: launch_s).run(kept, task, 100)
+
+    same = min(len(kept), len(whole))
+    assert [one.id for one in kept[:same]] == [one.id for one in whole[:same]]
+
+
+def test_no_launch_of_a_screening_may_take_a_quarter_of_the_budget() -> None:
+    timed = Timed(lambda _job: 1.0)
+    timed.run([], a_screened_task(100), 100)
+
+    limits = [job.planned.measure.timeout_s for job in timed.jobs]
+    assert max(limits) == 25
+    assert set(limits[1:20]) == {2 * 1.0 + 5.0}
