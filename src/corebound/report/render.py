@@ -17,11 +17,11 @@ from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
+from corebound.present.changes import levels_text
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
-from corebound.report.elements import horizontal_ticks, vertical_ticks
+from corebound.report.charts.axis import horizontal_ticks, vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
-from corebound.report.pages.changes import levels_text
 from corebound.report.pages.history import change_step_svg
 from corebound.report.pages.series_table import no_change
 from corebound.report.scenario import configurations, threads

@@ -18,13 +18,13 @@ from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.exchange.measures import more_is_better
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.records import history_files
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages

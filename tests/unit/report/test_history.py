@@ -23,6 +23,7 @@ from corebound.analysis.change_history import (
     size_interval,
 )
 from corebound.analysis.wording import last_measured, latest_value, plain
+from corebound.present.changes import ChangeGroup, levels_text, recovery_note
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
@@ -30,7 +31,6 @@ from corebound.report.charts.history import history_svg, sparkline_svg, value_ax
 from corebound.report.downloads import changes_csv
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import ChangeGroup, levels_text, recovery_note
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import HistoryPage, history_page
 from corebound.report.pages.whats_new import whats_new

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import Text, missing_since
 from corebound.cli.app import app
+from corebound.present import changes
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.inputs import PageContext
-from corebound.report.pages import changes, feed, history
+from corebound.report.pages import feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new

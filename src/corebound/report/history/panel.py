@@ -16,14 +16,20 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name
+from corebound.present.changes import ChangeGroup, commit_link
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.run_record import Commit
-from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
+from corebound.report.charts.axis import (
+    Axis,
+    Tick,
+    date_ticks,
+    has_year,
+    plain_tick,
+    vertical_ticks,
+)
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
-from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import zoom_data
-from corebound.report.pages.changes import ChangeGroup, commit_link
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent
 

@@ -34,6 +34,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
@@ -46,7 +47,6 @@ from corebound.report.history.panel import (
     latest_points,
 )
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import failing_notices, give_or_gives
 from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from corebound import text
 from corebound.analysis.change_history import ChangeHistory, size_interval
+from corebound.present.changes import ChangeGroup, RecoveryNote, group_changes
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import ChangeGroup, RecoveryNote, group_changes
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 

@@ -31,19 +31,19 @@ from corebound.analysis.triage import (
     triage,
 )
 from corebound.analysis.wording import Text, TextSpan, and_more, count, rich, times, too_short_note
-from corebound.records.history import Series
-from corebound.report.charts.commits import presence_svg, step_svg
-from corebound.report.elements import Head, Hero, linked_count
-from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
-from corebound.report.inputs import PageContext
-from corebound.report.pages.benchmark import why_no_history
-from corebound.report.pages.changes import (
+from corebound.present.changes import (
     ChangeGroup,
     CommitRange,
     RecoveryNote,
     group_changes,
     recovery_note,
 )
+from corebound.records.history import Series
+from corebound.report.charts.commits import presence_svg, step_svg
+from corebound.report.elements import Head, Hero, linked_count
+from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
+from corebound.report.inputs import PageContext
+from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.series_table import (
     MOST_OPEN,
     Notice,

@@ -23,11 +23,11 @@ from corebound.analysis.wording import (
     strong,
     too_short_note,
 )
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import linked_count, occurrence_numbers
-from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import (
     Notice,
     failing_notices,
