@@ -1,58 +1,73 @@
-"""Table rows of changes: single changes, and groups with one cause."""
+"""Tables of changes, single or by commit, and of series without values; the words they share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from corebound.analysis.change_history import (
     ChangeHistory,
-    _recovered,
     change_sizes,
     commit_range,
     recovered_amount,
     remaining_change,
+    size_interval,
 )
-from corebound.analysis.commands import CommandLine, between_command
-from corebound.analysis.triage import group_overlapping
-from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day, display_unit
+from corebound.analysis.commands import (
+    CommandLine,
+    between_command,
+    series_command,
+    triage_commands,
+)
+from corebound.analysis.triage import (
+    CommitEntry,
+    FailureGroup,
+    Impact,
+    group_overlapping,
+    impact_extent,
+    impact_size,
+)
+from corebound.analysis.wording import (
+    Label,
+    Tone,
+    VerdictWord,
+    count,
+    day,
+    display_unit,
+    last_day,
+)
+from corebound.present.sections import (
+    Column,
+    Commands,
+    Commits,
+    Item,
+    Items,
+    Marked,
+    Named,
+    Presence,
+    Table,
+    Value,
+)
 from corebound.records.history import HistoryPoint, Series
+from corebound.stats.history.alerts import STATUSES, HistoryChange
 from corebound.stats.history.regressions import Change
 from corebound.text import web_address
 from corebound.units import significant
 
+Address = Callable[[Series | CommitEntry], str]
+"""The address of the page of a series, or of the place of a commit on the history page."""
+
 # The address part of a commit at forges that can also compare commits.
 _COMMIT = "/commit/"
-_STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
-# While a change with one of these is new, it is called so, as its commit is.
-_OPEN_OR_KEPT = {"open", "kept"}
-# Words for a status that differ from it.
-_STATUS_WORDS = {"accepted": "acknowledged"}
-
-
-class CommitRange(Struct, frozen=True, kw_only=True):
-    """The commits after one point of a series, up to another.
-
-    Attributes:
-        name: As a git range; empty if unknown.
-        subject: Of the last commit, which is the first that is surely after a change; empty if
-            unknown.
-        link: The address of all these commits, else of the last one; empty if unknown.
-    """
-
-    name: str
-    subject: str
-    link: str
-
-    @classmethod
-    def of(cls, series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> CommitRange:
-        """The commits that may have changed a series."""
-        return cls(
-            name=commit_range(last_good, first_bad),
-            subject=first_bad.commit.subject if first_bad.commit else "",
-            link=_range_link(series, last_good, first_bad),
-        )
+# The members of a row that are listed; the CSV has all of them.
+_MOST_LISTED = 20
+# The benchmarks of a commit, and those of a group of failing series, that are named.
+_MOST_BENCHMARKS, _MOST_FAILING = 3, 4
+# The latest points of a failing series that are drawn.
+_PRESENCE = 30
 
 
 def commit_link(series: Series, point: HistoryPoint) -> str:
@@ -79,42 +94,47 @@ def _range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint
     return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
 
 
-class RecoveryNote(Struct, frozen=True, kw_only=True):
-    """What reverted a change, fully or partly.
+def commits_between(
+    series: Series,
+    last_good: HistoryPoint,
+    first_bad: HistoryPoint,
+    when: str,
+    after: Iterable[Commits | str] = (),
+) -> Commits:
+    """The commits after one point of a series up to another, with the subject of the last."""
+    return Commits(
+        when=when,
+        name=commit_range(last_good, first_bad),
+        subject=first_bad.commit.subject if first_bad.commit else "",
+        link=_range_link(series, last_good, first_bad),
+        after=tuple(after),
+    )
 
-    Attributes:
-        text: How much was recovered, when, and in how many change points.
-        commits: Those of the last of these change points.
-        remaining: The level since then relative to before the change; empty if they are equal.
-    """
 
-    text: str
-    commits: CommitRange
-    remaining: str
-
-
-def recovery_note(changes: Sequence[Change]) -> RecoveryNote | None:
+def recovery(changes: Sequence[Change]) -> tuple[Commits, ...]:
     """What reverted several changes, if one change point may have reverted all of them.
 
     Args:
         changes: At least one, the largest first.
+
+    Returns:
+        The commits of the last change point of the recovery, with how much was recovered and the
+        level since then relative to before the change; nothing if they were not reverted as one.
     """
     between = [
         change.recovered_between for change in changes if change.recovered_between is not None
     ]
-    first = changes[0].change_point.recovery
-    if first is None or len(between) < len(changes) or len({*map(_recovered, changes)}) > 1:
-        return None
-    good = max((good for good, _ in between), key=lambda point: point.at)
-    bad = min((bad for _, bad in between), key=lambda point: point.at)
+    first, series = changes[0].change_point.recovery, changes[0].series
+    amounts = {recovered_amount(change) for change in changes}
+    if first is None or len(between) < len(changes) or len(amounts) > 1:
+        return ()
+    good = max((good for good, _ in between), key=_moment)
+    bad = min((bad for _, bad in between), key=_moment)
     if good.at >= bad.at:
-        return None
-    series = changes[0].series
-    return RecoveryNote(
-        text=f"{recovered_amount(changes[0])} {day(series.points.moments[first.at].at)}",
-        commits=CommitRange.of(series, good, bad),
-        remaining=remaining_change(changes),
-    )
+        return ()
+    when = f"{amounts.pop()} {day(series.points.moments[first.at].at)}"
+    remaining = filter(None, (remaining_change(changes),))
+    return (commits_between(series, good, bad, when, remaining),)
 
 
 def levels_text(change: Change) -> str:
@@ -127,8 +147,23 @@ def levels_text(change: Change) -> str:
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
-# The CSV has all of them.
-_MOST_LISTED = 20
+def doubt(change: HistoryChange) -> str:
+    """Why a change is not certain, as its status; empty if it is, or if it was decided."""
+    is_certain = change.is_significant and not change.is_inconclusive
+    if change.state != "open" or change.is_alarm or is_certain:
+        return ""
+    if not change.change.change_point.votes:
+        return "early warning"
+    return "not confirmed" if change.is_significant else "not significant"
+
+
+def _status_word(name: str, *, is_regression: bool) -> VerdictWord:
+    tone: Tone = "plain"
+    if is_regression and name in {"new", "open"}:
+        tone = "bad"
+    elif name == "fixed":
+        tone = "good"
+    return VerdictWord(tone=tone, sign="", word=name)
 
 
 class ChangeGroup(Struct, frozen=True, kw_only=True):
@@ -163,51 +198,20 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         return f"{len(self.changes):,} series" if len(self.changes) > 1 else ""
 
     @property
-    def each(self) -> tuple[ChangeGroup, ...]:
-        """Each of the largest."""
-        return tuple(
-            ChangeGroup(changes=(change,), history=self.history)
-            for change in self.changes[:_MOST_LISTED]
-        )
+    def name(self) -> str:
+        """The configuration of the only one, or their number."""
+        return self.cells or self.history.label(self.change.series).whole
 
     @property
-    def more(self) -> str:
-        """The number of further ones, in words; empty if there are none."""
-        return and_more(len(self.changes) - _MOST_LISTED)
+    def label(self) -> Label | None:
+        """The configuration of the largest; None if its scenario or benchmark has no other."""
+        series = self.change.series
+        return None if series.cell in {"", "default"} else self.history.label(series)
 
     @property
     def size(self) -> VerdictWord:
         """Size and direction, from the smallest to the largest."""
         return change_sizes(self.changes)
-
-    @property
-    def status(self) -> VerdictWord:
-        """The status with a tone.
-
-        It is new, open, acknowledged, fixed, recovered, retired, kept, not clear or not confirmed.
-        """
-        status = self.history.status(self.change)
-        is_new = status in _OPEN_OR_KEPT and self.history.is_news(self.change)
-        return VerdictWord(
-            tone=_STATUS_TONES.get(status, "plain"),
-            sign="",
-            word="new" if is_new else _STATUS_WORDS.get(status, status),
-        )
-
-    @property
-    def because(self) -> str:
-        """The reason for the decision; empty without a decision."""
-        return self.history.because(self.change)
-
-    @property
-    def answer(self) -> str:
-        """The result of a re-run; empty without one."""
-        return self.history.answer(self.change)
-
-    @property
-    def label(self) -> Label:
-        """The cell of the largest."""
-        return self.history.label(self.change.series)
 
     @property
     def location(self) -> str:
@@ -216,14 +220,39 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         return f"{series.project}, {series.host_name}" if series.project else series.host_name
 
     @property
-    def commits(self) -> CommitRange:
-        """Those that all may have come in."""
-        return CommitRange.of(self.change.series, *self._between)
+    def change_cell(self) -> Marked:
+        """The size, for a single one with its interval and both levels."""
+        if self.cells:
+            return Marked(word=self.size)
+        return Marked(
+            word=self.size, bounds=size_interval(self.change), notes=(levels_text(self.change),)
+        )
 
     @property
-    def recovery(self) -> RecoveryNote | None:
-        """What reverted all of them; None if nothing did."""
-        return recovery_note(self.changes)
+    def status_cell(self) -> Marked:
+        """The status, the reason of a decision, the result of a re-run, and the id of one."""
+        assessed = self.history.assessed[self.change.id]
+        because, last = self.history.because(self.change), assessed.change.series.points
+        decided = assessed.decision.at[:10] if assessed.decision else ""
+        notes = (
+            f"because {because}" if because else "",
+            f"marked as fixed on {decided}, but still present" if assessed.is_back else "",
+            last_day(last.latest_moment) if assessed.status == "retired" else "",
+            self.history.answer(self.change),
+        )
+        return Marked(
+            word=_status_word(
+                doubt(assessed) or assessed.status, is_regression=assessed.is_regression
+            ),
+            notes=tuple(filter(None, notes)),
+            code="" if self.cells else assessed.id,
+        )
+
+    @property
+    def commits(self) -> Commits:
+        """Those that all may have come in, and what reverted all of them."""
+        when, recovered = day(self.change.since), recovery(self.changes)
+        return commits_between(self.change.series, *self._between, when, recovered)
 
     @property
     def command(self) -> CommandLine | None:
@@ -237,6 +266,30 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             max((change.last_good for change in self.changes), key=_moment),
             min((change.first_bad for change in self.changes), key=_moment),
         )
+
+    def members(self, address: Address, *, anchors: bool) -> Items | None:
+        """Each of the largest, with what is not that of all; None if there is only one."""
+        if not self.cells:
+            return None
+        items = []
+        for change in self.changes:
+            own = ChangeGroup(changes=(change,), history=self.history)
+            differs = own.commits if own.commits != self.commits else None
+            aside = (own.change_cell.bounds, own.status_cell.code, differs.text if differs else "")
+            items.append(
+                Item(
+                    own.name,
+                    f"{own.size.sign} {own.size.word}",
+                    ", ".join(filter(None, aside)),
+                    link=address(change.series),
+                    anchor=_anchor(change) if anchors else "",
+                )
+            )
+        return Items(tuple(items), most=_MOST_LISTED)
+
+
+def _anchor(change: Change) -> str:
+    return f"change-{change.id}"
 
 
 def _moment(point: HistoryPoint) -> str:
@@ -271,3 +324,267 @@ def group_changes(
         for group in group_overlapping(changes)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
+
+
+def change_table(
+    groups: Iterable[ChangeGroup],
+    title: str,
+    address: Address,
+    *,
+    anchors: bool = False,
+    notes: Iterable[str] = (),
+) -> Table:
+    """A row for each group of changes: what changed, by how much, its status, and since when.
+
+    Args:
+        groups: The changes.
+        title: The title of the table.
+        address: The address of a series.
+        anchors: Whether this is the table that links to a change lead to.
+        notes: What is said below it.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        series = group.change.series
+        rows.append(
+            (
+                Named(
+                    series.title,
+                    label=None if group.cells else group.label,
+                    note=", ".join(filter(None, (group.cells, group.location))),
+                    link=address(series),
+                    anchor=_anchor(group.change) if anchors and not group.cells else "",
+                ),
+                group.change_cell,
+                group.status_cell,
+                group.commits,
+                _commands(
+                    group,
+                    f"{series.title}, {group.name}, {group.location}, {group.size.word}",
+                    group.members(address, anchors=anchors),
+                ),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("series", "long"),
+            Column("change"),
+            Column("status"),
+            Column("since, commits", "long"),
+            Column("reproduce", "commands"),
+        ),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def numbered_table(groups: Sequence[ChangeGroup], title: str, *, several: bool) -> Table:
+    """The changes that are numbered in a chart; their configurations if it shows `several`."""
+    has_commands = any(group.command for group in groups)
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        label = group.history.label(group.change.series)
+        of = f"change {group.number or group.change.id}, {label.whole}"
+        rows.append(
+            (
+                str(group.number or "?"),
+                group.change_cell,
+                *((Named("", label=label),) if several else ()),
+                group.status_cell,
+                group.commits,
+                *((_commands(group, of),) if has_commands else ()),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("mark", "number"),
+            Column("change"),
+            *((Column("configuration", "long"),) if several else ()),
+            Column("status"),
+            Column("since, commits", "long"),
+            *((Column("reproduce", "commands"),) if has_commands else ()),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Commands:
+    return Commands(lines=(group.command,) if group.command else (), of=of, members=members)
+
+
+def entry_status(entry: CommitEntry, impact: Impact, history: ChangeHistory) -> Marked:
+    """The most urgent status of a commit's changes, how many have which, and why it was decided."""
+    numbers = Counter(doubt(each) or each.status for each in impact.changes)
+    words = sorted(numbers, key=lambda word: (word not in STATUSES, [*STATUSES, word].index(word)))
+    reasons = {history.because(each.change) for each in impact.changes} - {""}
+    notes = (
+        ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
+        f"because {reasons.pop()}" if len(reasons) == 1 else "",
+    )
+    return Marked(
+        word=_status_word(words[0], is_regression=impact is entry.regressions),
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def entry_commits(entry: CommitEntry) -> Commits:
+    """The commits that the changes of an entry may come from, and what reverted all of them."""
+    changes = [each.change for each in entry.leading.changes]
+    when = f"{day(entry.last_good.at)} to {day(entry.first_bad.at)}"
+    return commits_between(
+        changes[0].series, entry.last_good, entry.first_bad, when, recovery(changes)
+    )
+
+
+def entry_subject(entry: CommitEntry) -> str:
+    """The subject of an entry's commit, or why it has none."""
+    commit = entry.first_bad.commit
+    if not entry.is_of_commits:
+        return "the same commit before and after" if commit else "unknown commit"
+    return commit.subject if commit else ""
+
+
+def entry_table(
+    entries: Iterable[tuple[CommitEntry, Impact]],
+    history: ChangeHistory,
+    title: str,
+    address: Address,
+    *,
+    anchors: Callable[[CommitEntry], str] = lambda _: "",
+    evidence: Mapping[str, Sequence[str]] = {},
+    notes: Iterable[str] = (),
+) -> Table:
+    """A row for each commit with what it changed in one direction.
+
+    Args:
+        entries: The commits, each with one of its directions.
+        history: All histories and decisions.
+        title: The title of the table.
+        address: The address of a series and of a commit.
+        anchors: The id by which others link a commit's row.
+        evidence: What the hosts show of a commit's changes, in sentences, by the id of the entry.
+        notes: What is said below it.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for entry, impact in entries:
+        worse = impact is entry.regressions
+        other = entry.improvements if worse else entry.regressions
+        also = f"also {impact_extent(other)}: {impact_size(other)}" if other.benchmarks else ""
+        commits = entry_commits(entry)
+        rows.append(
+            (
+                Named(
+                    entry.id,
+                    tags=("secondary",) if impact.is_secondary else (),
+                    note=entry_subject(entry),
+                    link=address(entry),
+                    anchor=anchors(entry),
+                ),
+                Marked(
+                    word=VerdictWord(
+                        tone="bad" if worse else "good",
+                        sign="▼" if worse else "▲",
+                        word=impact_size(impact),
+                    ),
+                    notes=tuple(
+                        filter(None, (impact_extent(impact), also, *evidence.get(entry.id, ())))
+                    ),
+                ),
+                Items(
+                    tuple(
+                        Item(each.largest.series.title, link=address(each.largest.series))
+                        for each in impact.benchmarks
+                    ),
+                    most=_MOST_BENCHMARKS,
+                ),
+                entry_status(entry, impact, history),
+                Commits(
+                    when=commits.when,
+                    name=commits.name if entry.is_of_commits else "",
+                    link=commits.link,
+                    after=commits.after,
+                ),
+                Commands(
+                    lines=tuple(line for _, line in triage_commands(entry, history.built).named),
+                    of=entry.id,
+                ),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("commit", "long"),
+            Column("change", "long"),
+            Column("benchmarks", "long"),
+            Column("status"),
+            Column("since", "long"),
+            Column("commands", "commands"),
+        ),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def failure_table(
+    groups: Iterable[FailureGroup], address: Address, links: Mapping[str, str] = {}
+) -> Table:
+    """A row for each reason for which series stopped giving values.
+
+    Args:
+        groups: The series by reason.
+        address: The address of a series.
+        links: The address of the entry of each commit with changes, by its hash.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        by_benchmark: dict[tuple[str, str], list[Series]] = {}
+        for each in group.failing:
+            key = each.series.scenario, each.series.host
+            by_benchmark.setdefault(key, []).append(each.series)
+        named, first = [*by_benchmark.values()], group.failing[0].series
+        commit, longest = group.since.commit, max(each.points for each in group.failing)
+        link = links.get(commit.sha, "") if commit else ""
+        commands = [series_command(own) for own in named[:_MOST_FAILING]]
+        values = first.points.values[-_PRESENCE:]
+        rows.append(
+            (
+                Named(
+                    group.reason or "reason unknown",
+                    tags=("secondary",) if group.is_secondary else (),
+                    note=first.project or first.host_name,
+                ),
+                f"{len(group.failing):,}",
+                Items(
+                    tuple(Item(own[0].title, link=address(own[0])) for own in named),
+                    most=_MOST_FAILING,
+                ),
+                Presence(tuple(not math.isnan(value) for value in values)),
+                Commits(
+                    when=f"{day(group.since.at)}, {count(longest, 'run')}",
+                    subject="at the same commit as changes" if link else "",
+                    link=link,
+                ),
+                Commands(lines=tuple(filter(None, commands)), of=group.reason or "reason unknown"),
+            )
+        )
+    return Table(
+        title="Without values",
+        columns=(
+            Column("reason", "long"),
+            Column("series", "number"),
+            Column("benchmarks", "long"),
+            Column("latest runs", "drawing"),
+            Column("no result since", "long"),
+            Column("reproduce", "commands"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def series_name(series: Series) -> str:
+    """A series with its configuration and its host."""
+    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    cell = f" [{series.cell}]" if series.cell not in {"", "default"} else ""
+    return f"{series.title}{cell} on {where}"

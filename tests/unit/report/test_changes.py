@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history, change_size, size_interval
 from corebound.analysis.commit_comparison import compare_imported_commits
-from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.exchange.measures import more_is_better
@@ -78,8 +77,8 @@ def test_a_change_of_the_last_30_runs_is_new_as_its_commit_is(since: int, status
     (change,) = analyse([stepped(since=since)]).changes
     history = build_change_history([change.series])
 
-    assert ChangeGroup.of([change], history).status.word == status
-    assert change_status(history.assessed[change.id]) == status
+    assert ChangeGroup.of([change], history).status_cell.word.word == status
+    assert history.assessed[change.id].status == status
 
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])

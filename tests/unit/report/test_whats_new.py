@@ -15,6 +15,7 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.wording import Text, missing_since
 from corebound.cli.app import app
 from corebound.present import changes
+from corebound.present.sections import text_of
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.inputs import PageContext
@@ -90,7 +91,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
     assert "1 series has been without results for longer" in words(news.support)
     assert news.failing == ()
-    assert [row.named[0][0].title for row in page.failures] == ["a"]
+    assert [text_of(row[2]) for row in page.failures.rows] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)
 
 
@@ -351,7 +352,9 @@ def test_the_command_says_the_same_in_every_format(
         "p", [replace(series, project="p") for series in all_series], Path("reports/records")
     )
     by_name = {
-        form: CliRunner().invoke(app, ["regressions", "--format", form]).stdout
+        form: CliRunner()
+        .invoke(app, ["regressions", "--format", form], env={"COLUMNS": "400"})
+        .stdout
         for form in ("text", "md", "json")
     }
 

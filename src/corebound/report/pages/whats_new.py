@@ -23,7 +23,8 @@ from corebound.analysis.wording import (
     strong,
     too_short_note,
 )
-from corebound.present.changes import ChangeGroup, group_changes
+from corebound.present.changes import ChangeGroup, change_table, group_changes
+from corebound.present.sections import Table
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
@@ -35,6 +36,7 @@ from corebound.report.pages.series_table import (
     is_recent,
     series_notice,
 )
+from corebound.report.urls import series_address
 from corebound.scenario.cell import Cell
 from corebound.stats.history.regressions import Change
 
@@ -112,6 +114,11 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     failed: tuple[FailedRow, ...]
     more: str
 
+    @property
+    def table(self) -> Table:
+        """What changed."""
+        return change_table(self.changed, "What changed", series_address)
+
 
 def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
     """What the latest run of every host adds to its history; None without any history.
@@ -132,7 +139,8 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     failed_cells = sum(
         len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
     )
-    recent = [each for each in history.failing.values() if is_recent(each)]
+    all_failing = history.failing_histories.values()
+    recent = [each for each in all_failing if is_recent(each)]
     failing = failing_notices(recent)
     slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
@@ -146,7 +154,10 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         support=(
             *((*nothing, *rich(" ")) if recent and not changes else ()),
             *_support(
-                history, latest, failing=len(history.failing) - len(recent), failed=failed_cells
+                history,
+                latest,
+                failing=len(all_failing) - len(recent),
+                failed=failed_cells,
             ),
         ),
         changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
