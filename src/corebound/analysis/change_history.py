@@ -242,24 +242,6 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
     def _unclear_by_series(self) -> Mapping[str, tuple[Change, ...]]:
         return _grouped(self.unclear)
 
-    def status(self, change: Change) -> str:
-        """A change's status.
-
-        It is the decision about it, else the result of a re-run or of the series itself.
-        """
-        assessed = self.assessed[change.id]
-        if assessed.decision is not None:
-            return "open" if assessed.is_back else assessed.state
-        if not (change.clear or assessed.is_alarm):
-            return "not clear"
-        if assessed.is_inconclusive:
-            return "not confirmed"
-        if change.change_point.status == "recovered":
-            return "recovered"
-        if change.series.id in self.retired_series:
-            return "retired"
-        return "open" if change.is_regression else "kept"
-
     def because(self, change: Change) -> str:
         """The reason for the decision; empty without a decision, or if the change has come back."""
         assessed = self.assessed[change.id]

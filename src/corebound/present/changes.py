@@ -52,7 +52,7 @@ from corebound.present.sections import (
     Value,
 )
 from corebound.records.history import HistoryPoint, Series
-from corebound.stats.history.alerts import STATUSES, HistoryChange
+from corebound.stats.history.alerts import STATUSES, Status
 from corebound.stats.history.regressions import Change
 from corebound.text import web_address
 from corebound.units import significant
@@ -147,17 +147,7 @@ def levels_text(change: Change) -> str:
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
-def doubt(change: HistoryChange) -> str:
-    """Why a change is not certain, as its status; empty if it is, or if it was decided."""
-    is_certain = change.is_significant and not change.is_inconclusive
-    if change.state != "open" or change.is_alarm or is_certain:
-        return ""
-    if not change.change.change_point.votes:
-        return "early warning"
-    return "not confirmed" if change.is_significant else "not significant"
-
-
-def _status_word(name: str, *, is_regression: bool) -> VerdictWord:
+def _status_word(name: Status, *, is_regression: bool) -> VerdictWord:
     tone: Tone = "plain"
     if is_regression and name in {"new", "open"}:
         tone = "bad"
@@ -241,9 +231,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             self.history.answer(self.change),
         )
         return Marked(
-            word=_status_word(
-                doubt(assessed) or assessed.status, is_regression=assessed.is_regression
-            ),
+            word=_status_word(assessed.status, is_regression=assessed.is_regression),
             notes=tuple(filter(None, notes)),
             code="" if self.cells else assessed.id,
         )
@@ -313,7 +301,7 @@ def group_changes(
         series = change.series
         key = (
             series.project, series.host, series.scenario, series.unit,
-            change.is_regression, change.change_point.status, history.status(change),
+            change.is_regression, change.change_point.status, history.assessed[change.id].status,
             history.because(change), history.answer(change).partition(":")[0],
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
@@ -416,8 +404,8 @@ def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Comm
 
 def entry_status(entry: CommitEntry, impact: Impact, history: ChangeHistory) -> Marked:
     """The most urgent status of a commit's changes, how many have which, and why it was decided."""
-    numbers = Counter(doubt(each) or each.status for each in impact.changes)
-    words = sorted(numbers, key=lambda word: (word not in STATUSES, [*STATUSES, word].index(word)))
+    numbers = Counter(each.status for each in impact.changes)
+    words = [status for status in STATUSES if numbers[status]]
     reasons = {history.because(each.change) for each in impact.changes} - {""}
     notes = (
         ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",

@@ -68,7 +68,7 @@ def test_the_reason_of_what_came_back_is_none() -> None:
 
     history = build_change_history([change.series], decisions=[fixed])
 
-    assert history.status(change) == "open"
+    assert history.assessed[change.id].status == "new"
     assert history.because(change) == ""
 
 
@@ -96,7 +96,7 @@ def test_the_table_for_machines_has_the_reason() -> None:
 
     (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
 
-    assert (line["status"], line["because"]) == ("accepted", WHY)
+    assert (line["status"], line["because"]) == ("acknowledged", WHY)
 
 
 def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:

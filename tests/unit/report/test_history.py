@@ -335,7 +335,7 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
 
     assert known_of(series).news == (change,)
     assert history.news == ()
-    assert history.status(change) == "accepted"
+    assert history.assessed[change.id].status == "acknowledged"
 
 
 def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
@@ -359,7 +359,7 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_inconclusive() -> None:
     history = known_of(series, confirmations=[measured_again(change, "refuted")])
     tonight = whats_new(history, ())
 
-    assert history.status(change) == "not confirmed"
+    assert history.assessed[change.id].status == "not confirmed"
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
     (doubt,) = tonight.inconclusive
@@ -454,7 +454,7 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     (change,) = beside.changes
     assert len(history.news) == 1
     assert beside.news == ()
-    assert beside.status(change) == "retired"
+    assert beside.assessed[change.id].status == "retired"
     rows = [
         row
         for group in history_page(PageContext(now=NOW, history=beside)).groups
@@ -774,7 +774,7 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
 
     (row,) = csv.DictReader(changes_csv(doubted).splitlines())
 
-    assert (row["id"], row["status"]) == (change.id, "not clear")
+    assert (row["id"], row["status"]) == (change.id, "not significant")
 
 
 def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:

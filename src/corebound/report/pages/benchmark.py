@@ -220,7 +220,7 @@ def _priority(series: Series, history: ChangeHistory) -> int:
 def _change_priority(change: Change, history: ChangeHistory) -> int:
     if history.is_news(change):
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
-    is_open = change.is_regression and history.status(change) == "open"
+    is_open = history.assessed[change.id].is_undecided
     return _OPEN if is_open else _CHANGED
 
 
@@ -310,9 +310,7 @@ def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
         largest = max(news, key=lambda change: abs(change.change_point.ratio - 1))
         since = largest.first_bad.at[:10]
         return rich(_tinted(change_size(largest).word, largest), f" since {since}.")
-    old = sum(
-        change.is_regression and history.status(change) == "open" for change in benchmark.changes
-    )
+    old = sum(history.assessed[change.id].is_undecided for change in benchmark.changes)
     if old:
         are = "is" if old == 1 else "are"
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")

@@ -314,7 +314,7 @@ def _support(
     still_open = [
         change
         for change in regressions
-        if history.status(change) == "open" and change.id not in news
+        if history.assessed[change.id].status == "open" and change.id not in news
     ]
     cells = ("configuration", "configurations")
     triage, not_analysed = "history.html#triage", len(history.not_analysed)

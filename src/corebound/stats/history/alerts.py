@@ -16,7 +16,11 @@ from corebound.stats.history.early_warnings import RERUN_EXPIRES_POINTS, is_fina
 from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import Ends, ratio_interval_pair
 
-Status = Literal["new", "open", "acknowledged", "fixed", "kept", "reverted", "retired"]
+Status = Literal[
+    "new", "open", "acknowledged", "fixed", "kept", "reverted", "retired",
+    # These are not certain, and not decided.
+    "not confirmed", "not significant", "early warning",
+]  # fmt: skip
 # The most urgent first.
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -123,6 +127,11 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
         return self.change.change_point.status == "new" and not self.has_ended
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether it is a certain regression that is neither accepted nor fixed."""
+        return self.is_regression and self.status in {"new", "open"}
+
+    @property
     def is_open(self) -> bool:
         """Whether it is a regression that needs attention, with or without an alarm."""
         undecided = self.state == "open" and self.is_new
@@ -144,8 +153,13 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """Its status on the pages; of a commit it is the most urgent one of its changes."""
+        """Its status everywhere; of a commit it is the most urgent one of its changes."""
         status: Status = "open" if self.is_regression else "kept"
+        if self.state == "open" and not self.is_alarm:
+            if not self.is_significant:
+                return "not significant" if self.change.change_point.votes else "early warning"
+            if self.is_inconclusive:
+                return "not confirmed"
         if self.is_alarm or self.is_gain:
             status = "new"
         elif self.state == "accepted":
