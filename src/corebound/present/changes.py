@@ -52,7 +52,7 @@ from corebound.present.sections import (
     Value,
 )
 from corebound.records.history import HistoryPoint, Series
-from corebound.stats.history.alerts import STATUSES, Status
+from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
 from corebound.stats.history.regressions import Change
 from corebound.text import web_address
 from corebound.units import significant
@@ -147,13 +147,39 @@ def levels_text(change: Change) -> str:
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
-def _status_word(name: Status, *, is_regression: bool) -> VerdictWord:
-    tone: Tone = "plain"
-    if is_regression and name in {"new", "open"}:
+_DOUBTS: dict[Status, str] = {
+    "not significant": "after correction for all series",
+    "early warning": "in the last two runs, too few yet",
+}
+
+
+def _status(
+    changes: Sequence[HistoryChange],
+    history: ChangeHistory,
+    notes: Sequence[str] = (),
+    *,
+    code: str = "",
+) -> Marked:
+    """The most urgent status of changes in one direction, and what is true of all of them."""
+    numbers = Counter(each.status for each in changes)
+    words = [status for status in STATUSES if numbers[status]]
+    reasons = {history.because(each.change) for each in changes} - {""}
+    answers = {history.answer(each.change) for each in changes} - {""}
+    tone: Tone = "good" if words[0] == "fixed" else "plain"
+    if changes[0].is_undecided and words[0] in {"new", "open"}:
         tone = "bad"
-    elif name == "fixed":
-        tone = "good"
-    return VerdictWord(tone=tone, sign="", word=name)
+    every = (
+        _DOUBTS.get(words[0], ""),
+        ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
+        f"because {reasons.pop()}" if len(reasons) == 1 else "",
+        *notes,
+        answers.pop() if len(answers) == 1 else "",
+    )
+    return Marked(
+        word=VerdictWord(tone=tone, sign="", word=words[0]),
+        notes=tuple(filter(None, every)),
+        code=code,
+    )
 
 
 class ChangeGroup(Struct, frozen=True, kw_only=True):
@@ -221,20 +247,13 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     @property
     def status_cell(self) -> Marked:
         """The status, the reason of a decision, the result of a re-run, and the id of one."""
-        assessed = self.history.assessed[self.change.id]
-        because, last = self.history.because(self.change), assessed.change.series.points
-        decided = assessed.decision.at[:10] if assessed.decision else ""
+        each = self.history.assessed[self.change.id]
+        decided = each.decision.at[:10] if each.decision else ""
         notes = (
-            f"because {because}" if because else "",
-            f"marked as fixed on {decided}, but still present" if assessed.is_back else "",
-            last_day(last.latest_moment) if assessed.status == "retired" else "",
-            self.history.answer(self.change),
+            f"marked as fixed on {decided}, but still present" if each.is_back else "",
+            last_day(self.change.series.points.latest_moment) if each.status == "retired" else "",
         )
-        return Marked(
-            word=_status_word(assessed.status, is_regression=assessed.is_regression),
-            notes=tuple(filter(None, notes)),
-            code="" if self.cells else assessed.id,
-        )
+        return _status([each], self.history, notes, code="" if self.cells else each.id)
 
     @property
     def commits(self) -> Commits:
@@ -402,19 +421,9 @@ def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Comm
     return Commands(lines=(group.command,) if group.command else (), of=of, members=members)
 
 
-def entry_status(entry: CommitEntry, impact: Impact, history: ChangeHistory) -> Marked:
-    """The most urgent status of a commit's changes, how many have which, and why it was decided."""
-    numbers = Counter(each.status for each in impact.changes)
-    words = [status for status in STATUSES if numbers[status]]
-    reasons = {history.because(each.change) for each in impact.changes} - {""}
-    notes = (
-        ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
-        f"because {reasons.pop()}" if len(reasons) == 1 else "",
-    )
-    return Marked(
-        word=_status_word(words[0], is_regression=impact is entry.regressions),
-        notes=tuple(filter(None, notes)),
-    )
+def entry_status(impact: Impact, history: ChangeHistory) -> Marked:
+    """The most urgent status of a commit's changes, how many have which, and why."""
+    return _status(impact.changes, history)
 
 
 def entry_commits(entry: CommitEntry) -> Commits:
@@ -487,7 +496,7 @@ def entry_table(
                     ),
                     most=_MOST_BENCHMARKS,
                 ),
-                entry_status(entry, impact, history),
+                entry_status(impact, history),
                 Commits(
                     when=commits.when,
                     name=commits.name if entry.is_of_commits else "",

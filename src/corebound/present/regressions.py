@@ -34,7 +34,7 @@ from corebound.present.changes import (
     failure_table,
     series_name,
 )
-from corebound.present.sections import Column, Fact, Facts, Section, Sentence, Table, text_of
+from corebound.present.sections import Column, Fact, Facts, Named, Section, Sentence, Table, text_of
 from corebound.records.history import HistoryPoint, Series
 from corebound.scenario.cell import Importance, axes_of_key
 from corebound.stats.between_hosts import ClassEstimate
@@ -85,7 +85,7 @@ def regressions_sections(
         yield failure_table(failures, address)
         yield Facts(() if brief else tuple(_reproduce(failures)))
     if history.not_analysed:
-        yield _not_analysed(history)
+        yield not_analysed_table(history, address)
     short = _too_short(history)
     if short and (show_all or len(short) == len(history.active)):
         yield _latest_values(short, most=len(short) if show_all else most)
@@ -236,12 +236,13 @@ def _reproduce(failures: Sequence[FailureGroup]) -> Iterator[Fact]:
             yield Fact(term="Reproduce", value=command.line)
 
 
-def _not_analysed(history: ChangeHistory) -> Table:
+def not_analysed_table(history: ChangeHistory, address: Address) -> Table:
+    """A row for each series whose analysis failed, so that no change in it is known."""
     return Table(
         title="Not analysed",
         columns=(Column("series", "long"), Column("reason", "long")),
         rows=tuple(
-            (series_name(series), history.not_analysed[series.id])
+            (Named(series_name(series), link=address(series)), history.not_analysed[series.id])
             for series in history.series
             if series.id in history.not_analysed
         ),

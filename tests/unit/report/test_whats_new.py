@@ -61,11 +61,10 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
 
     assert words(news.verdict) == "2 series give no result."
     assert words(news.support).startswith("3 series watched; no new change. ")
-    assert [(row.all_series[0].title, row.text) for row in news.failing] == [
-        ("b", f"since {day(history, 'b', 1)}: it failed"),
-        ("a", f"since {day(history, 'a', 3)}: it failed"),
-    ]
-    assert news.inconclusive == ()
+    (row,) = news.failing.in_words[1]
+    assert row[:3] == ("it failed (p)", "2", "b; a")
+    assert row[3].startswith(day(history, "a", 3))
+    assert news.inconclusive.rows == ()
 
 
 def day(history: ChangeHistory, scenario: str, points: int) -> str:
@@ -90,7 +89,7 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
 
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
     assert "1 series has been without results for longer" in words(news.support)
-    assert news.failing == ()
+    assert news.failing.rows == ()
     assert [text_of(row[2]) for row in page.failures.rows] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)
 
@@ -101,9 +100,9 @@ def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
 
     news = tonight(build_change_history([*cells, skipped]))
 
-    assert [(len(row.all_series), row.text.partition(": ")[2]) for row in news.failing] == [
-        (3, FAILED),
-        (1, "skipped, or the value is NaN"),
+    assert [row[:2] for row in news.failing.in_words[1]] == [
+        (f"{FAILED} (p)", "3"),
+        ("skipped, or the value is NaN (p)", "1"),
     ]
 
 
@@ -111,10 +110,11 @@ def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("corebound.report.pages.whats_new._MOST_ROWS", 4)
+    reasons = [f"{FAILED} at {letter}" for letter in "abcdefghij"]
 
-    news = tonight(build_change_history([series(f"s{n}", FAILED) for n in range(10)]))
+    news = tonight(build_change_history([series(why, why) for why in reasons]))
 
-    assert len(news.failing) == 4
+    assert len(news.failing.rows) == 4
     assert news.more.endswith(": 6 without a result.")
 
 

@@ -24,6 +24,7 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cell_names,
 )
+from corebound.analysis.triage import group_failures
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -47,7 +48,7 @@ from corebound.report.history.panel import (
     latest_points,
 )
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.series_table import failing_notices, give_or_gives
+from corebound.report.pages.series_table import give_or_gives
 from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
@@ -345,13 +346,14 @@ def _failing(benchmark: ImportedBenchmark) -> str:
     failing = [
         history.failing[series.id] for series in benchmark.series if series.id in history.failing
     ]
-    rows = failing_notices(failing)
+    groups = group_failures(failing)
     text = "; ".join(
-        f"{count(len(row.all_series), 'series', 'series')} {row.text}"
-        for row in rows[:_MOST_EVENTS]
+        f"{count(len(group.failing), 'series', 'series')} since {group.since.at[:10]}"
+        f"{f': {group.reason}' if group.reason else ''}"
+        for group in groups[:_MOST_EVENTS]
     )
-    more = "; …" if len(rows) > _MOST_EVENTS else ""
-    return f" No recent results: {text}{more}." if rows else ""
+    more = "; …" if len(groups) > _MOST_EVENTS else ""
+    return f" No recent results: {text}{more}." if groups else ""
 
 
 def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) -> Text:

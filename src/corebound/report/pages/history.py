@@ -33,6 +33,7 @@ from corebound.present.changes import (
     failure_table,
     group_changes,
 )
+from corebound.present.regressions import not_analysed_table
 from corebound.present.sections import Commits, Marked, Table
 from corebound.records.history import Series
 from corebound.report.charts.commits import step_svg
@@ -42,10 +43,8 @@ from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.series_table import (
     MOST_OPEN,
-    Notice,
     SeriesGroup,
     series_groups,
-    series_notice,
 )
 from corebound.report.urls import entry_anchor, series_address, series_page
 from corebound.scenario.cell import Importance
@@ -155,7 +154,7 @@ def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[
             EntryRow(
                 entry=entry,
                 commits=entry_commits(entry),
-                status=entry_status(entry, entry.leading, history),
+                status=entry_status(entry.leading, history),
                 evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
                 commands=triage_commands(entry, history.built),
                 changes=change_table(
@@ -225,7 +224,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     hidden: int
     unclear: Table
     failures: Table
-    not_analysed: tuple[Notice, ...]
+    not_analysed: Table
     groups: tuple[SeriesGroup, ...]
     unlisted: int
     without: tuple[SeriesWithoutHistory, ...]
@@ -318,11 +317,7 @@ def history_page(context: PageContext) -> HistoryPage:
         failures=failure_table(
             group_failures(history.failing_histories.values()), series_address, links
         ),
-        not_analysed=tuple(
-            series_notice((series,), history.not_analysed[series.id])
-            for series in history.series
-            if series.id in history.not_analysed
-        ),
+        not_analysed=not_analysed_table(history, series_address),
         groups=series_groups(listed, history),
         unlisted=unlisted,
         without=series_without_history(history),
