@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import (
     ChangeHistory,
@@ -153,7 +154,7 @@ _DOUBTS: dict[Status, str] = {
 }
 
 
-def _status(
+def status_of(
     changes: Sequence[HistoryChange],
     history: ChangeHistory,
     notes: Sequence[str] = (),
@@ -253,7 +254,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             f"marked as fixed on {decided}, but still present" if each.is_back else "",
             last_day(self.change.series.points.latest_moment) if each.status == "retired" else "",
         )
-        return _status([each], self.history, notes, code="" if self.cells else each.id)
+        return status_of([each], self.history, notes, code="" if self.cells else each.id)
 
     @property
     def commits(self) -> Commits:
@@ -387,20 +388,24 @@ def change_table(
 
 
 def numbered_table(groups: Sequence[ChangeGroup], title: str, *, several: bool) -> Table:
-    """The changes that are numbered in a chart; their configurations if it shows `several`."""
-    has_commands = any(group.command for group in groups)
+    """The changes that are numbered in a chart; their configurations if it shows `several`.
+
+    A chart may be a third of a page wide: the status is below the size, the command below the
+    commits.
+    """
     rows: list[tuple[Value, ...]] = []
     for group in groups:
         label = group.history.label(group.change.series)
+        size, status = group.change_cell, group.status_cell
         of = f"change {group.number or group.change.id}, {label.whole}"
         rows.append(
             (
                 str(group.number or "?"),
-                group.change_cell,
+                replace(
+                    size, notes=(*size.notes, status.word.word, *status.notes), code=status.code
+                ),
                 *((Named("", label=label),) if several else ()),
-                group.status_cell,
-                group.commits,
-                *((_commands(group, of),) if has_commands else ()),
+                replace(group.commits, command=_commands(group, of) if group.command else None),
             )
         )
     return Table(
@@ -409,9 +414,7 @@ def numbered_table(groups: Sequence[ChangeGroup], title: str, *, several: bool) 
             Column("mark", "number"),
             Column("change"),
             *((Column("configuration", "long"),) if several else ()),
-            Column("status"),
             Column("since, commits", "long"),
-            *((Column("reproduce", "commands"),) if has_commands else ()),
         ),
         rows=tuple(rows),
     )
@@ -419,11 +422,6 @@ def numbered_table(groups: Sequence[ChangeGroup], title: str, *, several: bool) 
 
 def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Commands:
     return Commands(lines=(group.command,) if group.command else (), of=of, members=members)
-
-
-def entry_status(impact: Impact, history: ChangeHistory) -> Marked:
-    """The most urgent status of a commit's changes, how many have which, and why."""
-    return _status(impact.changes, history)
 
 
 def entry_commits(entry: CommitEntry) -> Commits:
@@ -496,7 +494,7 @@ def entry_table(
                     ),
                     most=_MOST_BENCHMARKS,
                 ),
-                entry_status(impact, history),
+                status_of(impact.changes, history),
                 Commits(
                     when=commits.when,
                     name=commits.name if entry.is_of_commits else "",

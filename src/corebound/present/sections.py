@@ -215,6 +215,7 @@ class Commits(Struct, frozen=True, kw_only=True):
         subject: Of the last of them.
         link: The address of all of them.
         after: What followed: the commits that took a change back, and what remained of it.
+        command: What measures them again, for a page.
     """
 
     kind: ClassVar = "commits"
@@ -224,6 +225,7 @@ class Commits(Struct, frozen=True, kw_only=True):
     subject: str = ""
     link: str = ""
     after: tuple[Commits | str, ...] = ()
+    command: Commands | None = None
 
     @property
     def text(self) -> str:

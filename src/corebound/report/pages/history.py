@@ -28,10 +28,10 @@ from corebound.present.changes import (
     ChangeGroup,
     change_table,
     entry_commits,
-    entry_status,
     entry_table,
     failure_table,
     group_changes,
+    status_of,
 )
 from corebound.present.regressions import not_analysed_table
 from corebound.present.sections import Commits, Marked, Table
@@ -154,7 +154,7 @@ def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[
             EntryRow(
                 entry=entry,
                 commits=entry_commits(entry),
-                status=entry_status(entry.leading, history),
+                status=status_of(entry.leading.changes, history),
                 evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
                 commands=triage_commands(entry, history.built),
                 changes=change_table(
