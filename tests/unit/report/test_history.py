@@ -562,7 +562,7 @@ def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> Non
     url = "https://forge.example/p/-/commit/"
     (row,) = panel_of(stepped(1.5, commit_url=url)).changes.rows
 
-    assert re.search(r"; 1\.0\d? to 1\.[45]\d ms\)", text_of(row[1]))
+    assert re.search(r"; 1\.0\d? to 1\.[45]\d ms; new", text_of(row[1]))
     link = commits_of(row).link.removeprefix("https://forge.example/p/-/compare/")
     good, bad = link.split("...")
     assert (len(good), len(bad)) == (40, 40)
