@@ -17,7 +17,7 @@ _NAMES = {
     "api.measure": "Measurement measure run",
     "api.nightly": "NightlyRun nightly",
     "api.plan": "plan",
-    "api.regressions": "HistoryChange Regressions",
+    "api.regressions": "Regressions",
     "api.reproduce": "Reproduction reproduce",
     "api.results": "Results load",
     "api.tune": "Tuning VerifiedTuning tune verify_tuning",
@@ -25,6 +25,7 @@ _NAMES = {
     "launch.environments": "EnvironmentStatus",
     "machine.doctor.tuning": "SettingResult",
     "machine.topology": "Topology",
+    "stats.history.alerts": "HistoryChange",
     "workflow.environments": (
         "MadeEnvironment RemovedEnvironment environments make_environments remove_environments"
     ),

@@ -6,7 +6,7 @@ from corebound.api.fleet import Fleet
 from corebound.api.measure import Measurement, measure, run
 from corebound.api.nightly import NightlyRun, nightly
 from corebound.api.plan import plan
-from corebound.api.regressions import HistoryChange, Regressions
+from corebound.api.regressions import Regressions
 from corebound.api.reproduce import Reproduction, reproduce
 from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
@@ -14,6 +14,7 @@ from corebound.errors import CoreboundError
 from corebound.launch.environments import EnvironmentStatus
 from corebound.machine.doctor.tuning import SettingResult
 from corebound.machine.topology import Topology
+from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow.environments import (
     MadeEnvironment,
     RemovedEnvironment,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corebound.analysis.host_evidence import shown_by_several
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
-from corebound.analysis.triage import change_factor, commit_entries
+from corebound.analysis.triage import CommitEntry, change_factor, commit_entries, triage
 from corebound.analysis.wording import (
     Label,
     VerdictWord,
@@ -25,9 +25,9 @@ from corebound.analysis.wording import (
 )
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
-from corebound.records.history import EnvironmentKey, HistoryPoint, Series
-from corebound.scenario.cell import Cell
-from corebound.stats.history.alerts import AssessedChange, assess_changes
+from corebound.records.history import EnvironmentKey, HistoryPoint, Series, is_primary
+from corebound.scenario.cell import PROJECT, Cell
+from corebound.stats.history.alerts import HistoryChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.latest import LatestDifference, latest_difference
 from corebound.stats.history.regressions import (
@@ -58,6 +58,19 @@ def rerun_note(confirmation: Confirmation) -> str:
 NO_BINDING_MODE = "m-history"
 
 
+class ChangeContext(Struct, frozen=True, kw_only=True):
+    """What the records of a change's runs add to it.
+
+    Attributes:
+        noise: The noise floor of the change's scenario, in a sentence; empty if unknown.
+        compare: The command that measures both commits interleaved, asv's command for asv's
+            series; empty if the commits cannot be built.
+    """
+
+    noise: str = ""
+    compare: tuple[str, ...] = ()
+
+
 class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
     """All series with their change points, and the decisions about them.
 
@@ -74,13 +87,14 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         retired_series: Ids of series that have no recent point, while other series of their host or
             machine have. No change in them is new.
         too_short: Ids of the series with too few points to detect a change.
-        failing: The other series whose latest points have no value, by id.
+        failing: The series that are not retired and whose latest points have no value, by id.
         not_analysed: Why a series could not be analysed, by its id. No change in such a series is
             known.
         shown_by_several: The ids of changes of single hosts that several hosts show together, as a
             change of their own.
         environments: For each project, the short forms of long environment names, by
             `environment=NAME`.
+        contexts: What else is known of a change, by its id.
     """
 
     series: tuple[Series, ...]
@@ -88,13 +102,14 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
     changes: tuple[Change, ...] = ()
     unclear: tuple[Change, ...] = ()
     early_warnings: tuple[Change, ...] = ()
-    assessed: Mapping[str, AssessedChange] = field(default_factory=dict)
+    assessed: Mapping[str, HistoryChange] = field(default_factory=dict)
     retired_series: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
     not_analysed: Mapping[str, str] = field(default_factory=dict)
     shown_by_several: frozenset[str] = frozenset()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
 
     @cached_property
     def histories(self) -> tuple[Series, ...]:
@@ -114,6 +129,83 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @property
+    def active(self) -> tuple[Series, ...]:
+        """The series that are not retired."""
+        return tuple(series for series in self.series if series.id not in self.retired_series)
+
+    @cached_property
+    def failing_histories(self) -> Mapping[str, Failing]:
+        """Those of the failing series that have a history, to which pages link."""
+        return {name: each for name, each in self.failing.items() if has_history(each.series)}
+
+    @cached_property
+    def entries(self) -> tuple[CommitEntry, ...]:
+        """The significant and confirmed changes, by commit, the latest first."""
+        return triage(self.assessed.values())
+
+    @property
+    def alarms(self) -> tuple[HistoryChange, ...]:
+        """The new regressions of primary benchmarks, which determine the exit code.
+
+        One that several hosts show together counts once.
+        """
+        return tuple(each for each in self._alarms if is_primary(each.change.series))
+
+    @property
+    def secondary_alarms(self) -> tuple[HistoryChange, ...]:
+        """The new regressions of secondary benchmarks."""
+        return tuple(each for each in self._alarms if not is_primary(each.change.series))
+
+    @property
+    def _alarms(self) -> tuple[HistoryChange, ...]:
+        return tuple(
+            each
+            for name, each in self.assessed.items()
+            if each.is_alarm and name not in self.shown_by_several
+        )
+
+    @cached_property
+    def built(self) -> frozenset[str]:
+        """The ids of our own series that measure builds of the commits under test."""
+        by_command = {
+            each.change.series.id
+            for name, each in self.assessed.items()
+            if self.context(name).compare[:1] == ("corebound",)
+        }
+        return frozenset(
+            series.id
+            for series in self.series
+            if series.id in by_command
+            or (
+                series.project is None
+                and (cell := self.cells.get((series.scenario, series.cell))) is not None
+                and cell.environment == PROJECT
+                and cell.commit is None
+            )
+        )
+
+    def context(self, change: str) -> ChangeContext:
+        """What else is known of a change, by its id."""
+        return self.contexts.get(change, ChangeContext())
+
+    @property
+    def suspected(self) -> tuple[HistoryChange, ...]:
+        """Possible regressions that do not alarm yet."""
+        return tuple(
+            each for each in self.assessed.values() if each.is_regression and each.is_inconclusive
+        )
+
+    @property
+    def not_significant(self) -> tuple[HistoryChange, ...]:
+        """The changes that are neither of a commit's entry nor suspected."""
+        entered = {each.change.id for entry in self.entries for each in entry.changes}
+        return tuple(
+            each
+            for name, each in self.assessed.items()
+            if name not in entered and not (each.is_regression and each.is_inconclusive)
+        )
+
+    @property
     def inconclusive(self) -> tuple[Change, ...]:
         """New changes and early warnings that are inconclusive.
 
@@ -128,7 +220,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_news(self, change: Change) -> bool:
         """Whether the nightly verdict reports a change, as `corebound regressions` does."""
-        return self.assessed[change.id].alarm or self.assessed[change.id].is_gain
+        return self.assessed[change.id].is_alarm or self.assessed[change.id].is_gain
 
     def changes_of(self, series: Series) -> tuple[Change, ...]:
         """The significant changes of one series, oldest first."""
@@ -149,24 +241,6 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _unclear_by_series(self) -> Mapping[str, tuple[Change, ...]]:
         return _grouped(self.unclear)
-
-    def status(self, change: Change) -> str:
-        """A change's status.
-
-        It is the decision about it, else the result of a re-run or of the series itself.
-        """
-        assessed = self.assessed[change.id]
-        if assessed.decision is not None:
-            return "open" if assessed.is_back else assessed.state
-        if not (change.clear or assessed.alarm):
-            return "not clear"
-        if assessed.is_inconclusive:
-            return "not confirmed"
-        if change.change_point.status == "recovered":
-            return "recovered"
-        if change.series.id in self.retired_series:
-            return "retired"
-        return "open" if change.is_regression else "kept"
 
     def because(self, change: Change) -> str:
         """The reason for the decision; empty without a decision, or if the change has come back."""
@@ -220,23 +294,10 @@ def build_change_history(
     suite = tuple(sorted(series, key=lambda entry: entry.id))
     retired = retired_series(suite)
     analysis = analyse(suite, retired=retired, cache=cache, mapper=mapper, progress=progress)
-    changes, early_warnings = analysis.changes, analysis.early_warnings
-    not_analysed = {entry.series.id: entry.reason for entry in analysis.not_analysed}
-    assessed = assess_changes(
-        (*changes, *early_warnings), decisions, confirmations, retired=retired
-    )
-    accepted = [entry.change for entry in assessed if entry.change.clear or entry.alarm]
-    accepted_ids = {entry.id for entry in accepted}
-    others, other_warnings = (
-        tuple(entry for entry in group if entry.id not in accepted_ids)
-        for group in (changes, early_warnings)
-    )
-    return ChangeHistory(
+    history = ChangeHistory(
         series=suite,
-        changes=tuple(sorted(accepted, key=_sort_key, reverse=True)),
-        unclear=others,
-        early_warnings=other_warnings,
-        assessed={entry.change.id: entry for entry in assessed},
+        changes=analysis.changes,
+        early_warnings=analysis.early_warnings,
         cells={
             (result.scenario.name, cell.key): cell for result in results for cell in result.planned
         },
@@ -244,19 +305,36 @@ def build_change_history(
         too_short=frozenset(entry.id for entry in analysis.too_short),
         failing={
             entry.series.id: entry
-            for entry in failing(
-                entry for entry in suite if has_history(entry) and entry.id not in retired
-            )
+            for entry in failing(entry for entry in suite if entry.id not in retired)
         },
-        not_analysed=not_analysed,
-        shown_by_several=_shown_by_several(
-            [entry for entry in assessed if entry.change.id in accepted_ids]
-        ),
+        not_analysed={entry.series.id: entry.reason for entry in analysis.not_analysed},
         environments=_environments(suite),
+    )
+    return assess_history(history, decisions, confirmations)
+
+
+def assess_history(
+    history: ChangeHistory, decisions: Sequence[Decision], confirmations: Sequence[Confirmation]
+) -> ChangeHistory:
+    """Match the changes of all series with decisions and with re-runs, which may be newer ones."""
+    every = [each.change for each in history.assessed.values()] or [
+        *history.changes,
+        *history.early_warnings,
+    ]
+    assessed = assess_changes(every, decisions, confirmations, retired=history.retired_series)
+    accepted = [each for each in assessed if each.is_significant or each.is_alarm]
+    others = [each.change for each in assessed if not (each.is_significant or each.is_alarm)]
+    return replace(
+        history,
+        changes=tuple(sorted((each.change for each in accepted), key=_sort_key, reverse=True)),
+        unclear=tuple(change for change in others if change.change_point.votes),
+        early_warnings=tuple(change for change in others if not change.change_point.votes),
+        assessed={each.change.id: each for each in assessed},
+        shown_by_several=_shown_by_several(accepted),
     )
 
 
-def _shown_by_several(assessed: Sequence[AssessedChange]) -> frozenset[str]:
+def _shown_by_several(assessed: Sequence[HistoryChange]) -> frozenset[str]:
     """The ids of changes that more hosts together show as well."""
     return frozenset(
         change.change.id

@@ -15,7 +15,7 @@ from corebound.analysis.wording import and_more, count, relative_speed, speed_bo
 from corebound.records.history import HistoryPoint, Series
 from corebound.stats.between_hosts import ClassEstimate, HostValue, estimate_class
 from corebound.stats.distributions import normal_quantile, student_quantile
-from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.history.alerts import HistoryChange
 from corebound.stats.history.pooled import is_pooled, pooling
 from corebound.stats.history.shift_tests import hodges_lehmann_shift, shift_bounds
 from corebound.stats.intervals import CONFIDENCE, Array
@@ -108,7 +108,7 @@ def _size(estimate: ClassEstimate) -> str:
     return f"{size} (95 % CI {speed_bounds(interval.low, interval.high)})"
 
 
-def shown_by_several(changes: Sequence[AssessedChange]) -> tuple[AssessedChange, ...]:
+def shown_by_several(changes: Sequence[HistoryChange]) -> tuple[HistoryChange, ...]:
     """Those changes that more hosts together show as well.
 
     Args:

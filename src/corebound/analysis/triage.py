@@ -7,20 +7,16 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.wording import count, times
 from corebound.records.history import HistoryPoint, is_primary, reason_kind
-from corebound.stats.history.alerts import AssessedChange
+from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
 from corebound.stats.history.pooled import pooling
 from corebound.stats.history.regressions import Change, Failing
 
-Status = Literal["new", "open", "acknowledged", "fixed", "kept", "reverted", "retired"]
-# The most urgent first.
-STATUSES: tuple[Status, ...] = get_args(Status)
 _SHORT_SHA = 10
 _NOT_IN_IDS = re.compile(r"[^0-9A-Za-z]+")
 
@@ -31,29 +27,10 @@ def change_factor(change: Change) -> float:
     return max(ratio, 1 / ratio)
 
 
-def change_status(assessed: AssessedChange) -> Status:
-    """The status of one change, as `CommitEntry.status` combines them."""
-    is_regression = assessed.change.is_regression
-    status: Status = "open" if is_regression else "kept"
-    if assessed.alarm or assessed.is_gain:
-        status = "new"
-    elif assessed.state == "accepted":
-        status = "acknowledged"
-    elif assessed.is_back:
-        status = "open"
-    elif assessed.change.change_point.status == "recovered":
-        status = "fixed" if is_regression else "reverted"
-    elif assessed.state == "fixed":
-        status = "fixed"
-    elif assessed.has_ended:
-        status = "retired"
-    return status
-
-
 class BenchmarkChanges(Struct, frozen=True, kw_only=True):
     """The changes of one benchmark in one direction, at least one, the largest first."""
 
-    changes: tuple[AssessedChange, ...]
+    changes: tuple[HistoryChange, ...]
 
     @property
     def largest(self) -> Change:
@@ -76,7 +53,7 @@ class Impact(Struct, frozen=True, kw_only=True):
     benchmarks: tuple[BenchmarkChanges, ...]
 
     @property
-    def changes(self) -> tuple[AssessedChange, ...]:
+    def changes(self) -> tuple[HistoryChange, ...]:
         """All changes, in the order of their benchmarks."""
         return tuple(change for each in self.benchmarks for change in each.changes)
 
@@ -188,14 +165,14 @@ class CommitEntry(Struct, frozen=True, kw_only=True):
         return self.leading.is_secondary
 
     @property
-    def changes(self) -> tuple[AssessedChange, ...]:
+    def changes(self) -> tuple[HistoryChange, ...]:
         """All changes: of the leading direction first."""
         return self.leading.changes + self.other.changes
 
     @property
     def status(self) -> Status:
         """The most urgent status of the changes in the leading direction."""
-        statuses = {change_status(change) for change in self.leading.changes}
+        statuses = {change.status for change in self.leading.changes}
         return next(status for status in STATUSES if status in statuses)
 
     @property
@@ -224,7 +201,7 @@ def count_causes(entries: Sequence[CommitEntry]) -> str:
     return count(len(entries), noun)
 
 
-def triage(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
+def triage(assessed: Iterable[HistoryChange]) -> tuple[CommitEntry, ...]:
     """Group changes by the commits that they may come from, the latest first.
 
     Only changes that are significant or confirmed are included. A change that a re-run did not
@@ -234,11 +211,13 @@ def triage(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
         assessed: Changes and early warnings of any series, in any order.
     """
     return commit_entries(
-        each for each in assessed if (each.change.clear or each.alarm) and not each.is_inconclusive
+        each
+        for each in assessed
+        if (each.is_significant or each.is_alarm) and not each.is_inconclusive
     )
 
 
-def commit_entries(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...]:
+def commit_entries(assessed: Iterable[HistoryChange]) -> tuple[CommitEntry, ...]:
     """Group any changes by the commits that they may come from, the latest first."""
     by_id = {each.change.id: each for each in assessed}
     groups = group_by_commits(each.change for each in by_id.values())
@@ -256,7 +235,7 @@ def commit_entries(assessed: Iterable[AssessedChange]) -> tuple[CommitEntry, ...
     return tuple(unique)
 
 
-def _entry(changes: Sequence[AssessedChange]) -> CommitEntry:
+def _entry(changes: Sequence[HistoryChange]) -> CommitEntry:
     bad = min((each.change.first_bad for each in changes), key=_moment)
     goods = [each.change.last_good for each in changes]
     # Hosts measure a commit at different times, and one may find a change a commit late: then the
@@ -278,8 +257,8 @@ def _entry(changes: Sequence[AssessedChange]) -> CommitEntry:
     )
 
 
-def _impact(changes: Sequence[AssessedChange]) -> Impact:
-    by_benchmark: dict[tuple[str, str], list[AssessedChange]] = {}
+def _impact(changes: Sequence[HistoryChange]) -> Impact:
+    by_benchmark: dict[tuple[str, str], list[HistoryChange]] = {}
     for each in changes:
         series = each.change.series
         by_benchmark.setdefault((series.scenario, series.unit), []).append(each)
@@ -296,7 +275,7 @@ def _impact(changes: Sequence[AssessedChange]) -> Impact:
     )
 
 
-def _largest_first(each: AssessedChange) -> tuple[float, str]:
+def _largest_first(each: HistoryChange) -> tuple[float, str]:
     return -change_factor(each.change), each.change.series.id
 
 

@@ -288,11 +288,12 @@ class Results:
         from corebound.api.regressions import regressions_of
         from corebound.api.reporter import CallReporter
 
-        history = analyse_history(self._folder("regressions"), Path(status), _warn)
+        analysed = analyse_history(self._folder("regressions"), Path(status), _warn)
         if confirm:
-            reporter = CallReporter(notify)
-            confirm_open_changes(history, reporter, config=Path(config), wait_s=wait_s)
-        return regressions_of(history, str(site))
+            analysed = confirm_open_changes(
+                analysed, CallReporter(notify), config=Path(config), wait_s=wait_s
+            )
+        return regressions_of(analysed, str(site))
 
     @checked
     def decide(

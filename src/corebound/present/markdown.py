@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
-from corebound.present.sections import Facts, Log, Section, Sentence, Table
+from corebound.present.sections import (
+    Facts,
+    Log,
+    Named,
+    Section,
+    Sentence,
+    Table,
+    Value,
+    text_of,
+)
 from corebound.text import lines
 from corebound.text import markdown as escaped
 
@@ -32,10 +42,21 @@ def _blocks(section: Section) -> Iterator[str]:
         case Table():
             if section.title:
                 yield f"### {escaped(section.title)}"
-            columns, rows = section.in_words
+            columns, rows = section.without_page
             if rows:
                 sides = ("--:" if column.kind == "number" else "---" for column in columns)
                 heads = (escaped(column.heading) for column in columns)
-                written = (heads, sides, *(map(escaped, row) for row in rows))
+                written = (heads, sides, *(map(_cell, row) for row in rows))
                 yield "\n".join(f"| {' | '.join(cells)} |" for cells in written)
             yield from map(escaped, section.notes)
+
+
+# Else an address could end its link, or a column.
+_SAFE_IN_LINKS = "/:#?&=%~+@,;"
+
+
+def _cell(value: Value) -> str:
+    if not (isinstance(value, Named) and value.link and value.name):
+        return escaped(text_of(value))
+    link = f"[{escaped(value.name)}]({quote(value.link, safe=_SAFE_IN_LINKS)})"
+    return f"{link} {escaped(value.in_brackets)}".rstrip()

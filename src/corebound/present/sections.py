@@ -87,11 +87,16 @@ class Named(Struct, frozen=True):
 
 
 class Item(Struct, frozen=True):
-    """One of several values in a cell, with its name and what it differs from."""
+    """One of several values in a cell, with its name and what it differs from.
+
+    `link` is the address of its page, `anchor` the id by which others link it.
+    """
 
     name: str
     value: str = ""
     aside: str = ""
+    link: str = ""
+    anchor: str = ""
 
     @property
     def text(self) -> str:
@@ -165,6 +170,7 @@ class Marked(Struct, frozen=True, kw_only=True):
         word: The word with its sign and tone.
         bounds: The 95 % interval of a size.
         notes: What is said of it, below it.
+        code: What commands take for it.
     """
 
     kind: ClassVar = "marked"
@@ -173,12 +179,13 @@ class Marked(Struct, frozen=True, kw_only=True):
     word: VerdictWord
     bounds: str = ""
     notes: tuple[str, ...] = ()
+    code: str = ""
 
     @property
     def text(self) -> str:
         """With all else in brackets: `▼ 1.30× slower (95 % CI 1.21–1.39; 10 to 13 ms)`."""
         bounds = f"95 % CI {self.bounds}" if self.bounds else ""
-        more = "; ".join(filter(None, (bounds, *self.notes)))
+        more = "; ".join(filter(None, (bounds, *self.notes, self.code)))
         return f"{self.word.text}{f' ({more})' if more else ''}"
 
 
@@ -188,6 +195,7 @@ class Commands(Struct, frozen=True, kw_only=True):
     Attributes:
         lines: The commands; empty if none is known.
         of: What they are for, in words.
+        members: What the row sums up.
     """
 
     kind: ClassVar = "commands"
@@ -195,6 +203,45 @@ class Commands(Struct, frozen=True, kw_only=True):
 
     lines: tuple[CommandLine, ...]
     of: str
+    members: Items | None = None
+
+
+class Commits(Struct, frozen=True, kw_only=True):
+    """A moment, and the commits that it may have come with.
+
+    Attributes:
+        when: The day, with what happened.
+        name: The commits as a git range; empty if unknown.
+        subject: Of the last of them.
+        link: The address of all of them.
+        after: What followed: the commits that took a change back, and what remained of it.
+        command: What measures them again, for a page.
+    """
+
+    kind: ClassVar = "commits"
+
+    when: str
+    name: str = ""
+    subject: str = ""
+    link: str = ""
+    after: tuple[Commits | str, ...] = ()
+    command: Commands | None = None
+
+    @property
+    def text(self) -> str:
+        """In one line: `4 March 2026, 9be1f0aa17..4f0c2a91d3 (read twice); fully recovered …`."""
+        subject = f"({self.subject})" if self.subject else ""
+        first = ", ".join(filter(None, (self.when, f"{self.name} {subject}".strip())))
+        return "; ".join((first, *map(text_of, self.after)))
+
+
+class Presence(Struct, frozen=True):
+    """Which of the latest points have a value, the latest last."""
+
+    kind: ClassVar = "presence"
+    text: ClassVar = ""
+
+    points: tuple[bool, ...]
 
 
 class Change(Struct, frozen=True):
@@ -244,7 +291,20 @@ class Lane(Struct, frozen=True, kw_only=True):
         return f"{count(self.blocks, 'block')}{left}{confirmed}"
 
 
-Value = str | Named | Items | Duration | Pair | Ratio | Marked | Change | Lane | Commands
+Value = (
+    str
+    | Named
+    | Items
+    | Duration
+    | Pair
+    | Ratio
+    | Marked
+    | Change
+    | Lane
+    | Commits
+    | Commands
+    | Presence
+)
 
 
 def text_of(value: Value) -> str:

@@ -203,7 +203,7 @@ def _change(change: Change, history: ChangeHistory, records: str) -> dict[str, A
     command = between_command((change.series,), good, bad)
     return {
         "id": change.id,
-        "status": history.status(change),
+        "status": history.assessed[change.id].status,
         "because": history.because(change) or None,
         "measured_again": history.answer(change) or None,
         **attributes(change.series, "project", "host"),

@@ -1,9 +1,9 @@
-"""Elements that several pages share: page head, verdict, action, axis labels, notices."""
+"""Elements that several pages share: page head, verdict, action, notices."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,6 @@ from corebound.analysis.commands import CommandLine
 from corebound.analysis.recommendation import Advice
 from corebound.analysis.wording import Flag, Text, TextSpan, count, strong
 from corebound.errors import Fault
-from corebound.report.charts.axis import Axis, plain_tick
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -26,14 +25,6 @@ class Head(Struct, frozen=True, kw_only=True):
     title: str
     description: str
     made: str = ""
-
-
-class Tick(Struct, frozen=True, kw_only=True):
-    """A label at a position in per cent; `minor` ones are hidden if there is no room."""
-
-    at: float
-    text: str
-    minor: bool = False
 
 
 class Hero(Struct, frozen=True, kw_only=True):
@@ -67,16 +58,6 @@ def action_of(advice: Advice, *, prompt: str) -> Action | None:
         return Action(prompt=prompt, line=advice.command) if advice.command else None
     line = CommandLine(advice.set.line, reads_records=False)
     return Action(prompt=prompt, line=line, where=advice.set.where)
-
-
-def vertical_ticks(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
-    """The labels of a vertical axis: positions are from the top."""
-    return tuple(Tick(at=round((1 - up.share(at)) * 100, 2), text=text(at)) for at in up.ticks)
-
-
-def horizontal_ticks(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
-    """The labels of a horizontal axis: positions are from the left."""
-    return tuple(Tick(at=round(across.share(at) * 100, 2), text=text(at)) for at in across.ticks)
 
 
 def linked_count(

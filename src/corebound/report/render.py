@@ -17,11 +17,11 @@ from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
+from corebound.present.changes import levels_text
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
-from corebound.report.elements import horizontal_ticks, vertical_ticks
+from corebound.report.charts.axis import vertical_ticks
 from corebound.report.navigation import NavigationLink, Section
-from corebound.report.pages.changes import levels_text
 from corebound.report.pages.history import change_step_svg
 from corebound.report.pages.series_table import no_change
 from corebound.report.scenario import configurations, threads
@@ -207,10 +207,10 @@ _NAMES_AND_ADDRESSES = (
 _FILTERED = (
     wording.label, log_tail, no_change, topology.node_rows, status_tone, wording.verdict_word,
     wording.check_sign, change_history.change_size, triage.change_factor, change_step_svg,
-    triage.impact_extent, triage.impact_size, triage.impact_word, wording.times,
+    triage.impact_extent, triage.impact_word, wording.times,
     change_history.size_interval, wording.latest_value, levels_text, wording.value_range,
     threads.affinity_cpus, threads.affinity_text, command_comment, intervals.effect_ticks,
-    threads.cpus_text, horizontal_ticks, is_peak_plausible, configurations.launches_text,
+    threads.cpus_text, is_peak_plausible, configurations.launches_text,
     configurations.over_launches, throughput, long_names,
     configurations.too_short_note, settled_text, vertical_ticks,
 )  # fmt: skip
@@ -219,6 +219,7 @@ _CALLED = (
     commits.commit_bars_svg, lines.curves_svg, commands.deciding_command, strips.dots_svg,
     intervals.effect_svg, history.history_svg, commands.import_command, intervals.interval_svg,
     commands.latest_command, commands.launch_command, launch_counts, metric_of, race.lane_svg,
+    commits.presence_svg,
     commands.original_command, peak_share_text, commands.reproduce_command,
     commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
     intervals.table_axis, intervals.table_ticks, strips.threads_svg, topology.topology_html,

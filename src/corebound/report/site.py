@@ -264,8 +264,8 @@ def _benchmark_key(
             history.not_analysed.get(series.id, ""),
         ]
         parts += [
-            f"{change.id} {history.status(change)} {change.change_point.status} {change.clear}"
-            f" {change.back_is_clear} {history.is_news(change)} {history.because(change)}"
+            f"{change.id} {history.assessed[change.id].status} {change.change_point.status}"
+            f" {change.clear} {change.back_is_clear} {history.because(change)}"
             f" {history.answer(change)}"
             for change in history.all_changes_of(series)
         ]

@@ -123,3 +123,14 @@ def series_anchor(series: Series) -> str:
 def entry_anchor(entry: CommitEntry) -> str:
     """The fragment of a commit on the history page."""
     return f"commit-{entry.id}"
+
+
+def series_address(shown: Series | CommitEntry) -> str:
+    """The address of a series, for tables on a page on which a commit has its own place."""
+    return series_url(shown) if isinstance(shown, Series) else ""
+
+
+def place_of(shown: Series | CommitEntry, site: str) -> str:
+    """The address of a series or of a commit with changes, in a site at this folder or URL."""
+    page = f"{HISTORY_PAGE}#{entry_anchor(shown)}" if isinstance(shown, CommitEntry) else ""
+    return f"{site.rstrip('/')}/{page or series_address(shown)}"

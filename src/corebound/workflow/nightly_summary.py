@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from corebound.analysis.serialize import attributes
-from corebound.analysis.wording import count
+from corebound.analysis.wording import and_more, count
 from corebound.errors import (
     CRASHED,
     NO_ANSWER,
@@ -116,11 +116,7 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
 def _lines(summary: NightlySummary) -> Iterator[str]:
     name = f"{summary.project} on {summary.host}, nightly run of {summary.started_at}"
     yield f"{name}: {_headline(summary)}"
-    for entry, changes in _alarms_by_commit(summary):
-        if entry is None or len(changes) == 1:
-            yield from _alarm_lines(changes[0])
-        else:
-            yield from _entry_lines(entry, changes)
+    yield from _commit_lines(summary)
     for series in (summary.regressions or {}).get("failing", ()):
         reason = f": {series['reason']}" if series["reason"] else ""
         since = f"no result since {series['since']}{reason}"
@@ -169,48 +165,26 @@ def _alarms(summary: NightlySummary) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def _alarms_by_commit(
-    summary: NightlySummary,
-) -> Iterator[tuple[Mapping[str, Any] | None, list[Mapping[str, Any]]]]:
-    """The new regressions of each commit, with the commit's entry; None if it has none."""
-    entry_of = {
-        change: entry
-        for entry in (summary.regressions or {}).get("commits", ())
-        for change in entry["changes"]
-    }
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for alarm in _alarms(summary):
-        entry = entry_of.get(alarm["id"])
-        groups.setdefault(alarm["id"] if entry is None else entry["id"], []).append(alarm)
-    for alarms in groups.values():
-        yield entry_of.get(alarms[0]["id"]), alarms
-
-
 # The series of a commit that a summary names.
 _MOST_NAMED = 3
 
 
-def _entry_lines(entry: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines for a commit with several regressions: what it did, and the largest of them."""
-    subject = one_line(entry["first_bad"].get("subject") or "")
-    yield f"commit {entry['id']} {subject}".rstrip() + f": {entry['summary']}"
-    for change in changes[:_MOST_NAMED]:
-        yield f"  {_series_name(change)}: {change['size']}"
-    if len(changes) > _MOST_NAMED:
-        yield f"  and {len(changes) - _MOST_NAMED:,} more"
-    yield f"  {entry['link']}"
-
-
-def _alarm_lines(change: Mapping[str, Any]) -> Iterator[str]:
-    """Three lines for a regression: configuration and size, commit, location."""
-    yield f"{_series_name(change)}: {change['size']}"
-    good, bad = change["last_good"], change["first_bad"]
-    if bad["commit"] and good["commit"] != bad["commit"]:
-        since = f"{good['commit'][:10]}..{bad['commit'][:10]}" if good["commit"] else "up to it"
-        yield f"  commit {bad['commit'][:10]} {one_line(bad.get('subject') or '')} ({since})"
-    else:
-        yield f"  between the nightly runs of {good['at']} and {bad['at']}, at the same commit"
-    yield f"  {change['link']}"
+def _commit_lines(summary: NightlySummary) -> Iterator[str]:
+    """For each commit with new regressions what it did, the largest of them, and its page."""
+    alarms = {alarm["id"]: alarm for alarm in _alarms(summary)}
+    for entry in (summary.regressions or {}).get("commits", ()):
+        changes = [alarms[name] for name in entry["changes"] if name in alarms]
+        if not changes:
+            continue
+        good, bad = entry["last_good"]["commit"], entry["first_bad"]["commit"]
+        kind = "commit" if bad and good != bad else "nightly run"
+        subject = one_line(entry["first_bad"]["subject"] or "") if kind == "commit" else ""
+        yield f"{kind} {entry['id']} {subject}".rstrip() + f": {entry['summary']}"
+        for change in changes[:_MOST_NAMED]:
+            yield f"  {_series_name(change)}: {change['size']}"
+        if len(changes) > _MOST_NAMED:
+            yield f"  {and_more(len(changes) - _MOST_NAMED)}"
+        yield f"  {entry['link']}"
 
 
 def _series_name(change: Mapping[str, Any]) -> str:

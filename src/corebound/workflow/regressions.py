@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.analysis.commands import asv_continuous_arguments
-from corebound.analysis.host_evidence import HostEvidence, host_evidence, shown_by_several
-from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.triage import (
-    CommitEntry,
-    FailureGroup,
-    change_status,
-    commit_entries,
-    group_failures,
-    triage,
+from corebound.analysis.change_history import (
+    ChangeContext,
+    ChangeHistory,
+    assess_history,
+    build_change_history,
 )
+from corebound.analysis.commands import asv_continuous_arguments
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
@@ -29,18 +26,9 @@ from corebound.records.decisions import (
     append_decisions,
     valid_decisions,
 )
-from corebound.records.history import Series, is_primary
 from corebound.records.jsonl import RECORDS
-from corebound.stats.history.alerts import AssessedChange, assess_changes
-from corebound.stats.history.regressions import (
-    Analysis,
-    Change,
-    Failing,
-    NotAnalysed,
-    analyse,
-    failing,
-)
-from corebound.stats.history.series import retired_series
+from corebound.stats.history.alerts import HistoryChange
+from corebound.stats.history.regressions import Change
 from corebound.text import one_line
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.confirm import commit_pair, confirm_changes
@@ -50,152 +38,25 @@ from corebound.workflow.projects import Notify
 from corebound.workflow.run_index import Suite, read_suite
 
 
-class ChangeContext(Struct, frozen=True, kw_only=True):
-    """Additional information to display with a change.
-
-    Attributes:
-        noise: The noise floor of the change's scenario, in a sentence; empty if unknown.
-        compare: The command that measures both commits interleaved, asv's command for asv's
-            series; empty if the commits cannot be built.
-    """
-
-    noise: str = ""
-    compare: tuple[str, ...] = ()
-
-
-class RegressionsResult(Struct, frozen=True, kw_only=True):
-    """The change points of all histories.
-
-    Attributes:
-        changes: Changes and early warnings, largest first.
-        failing: Series whose latest points have no results.
-        not_analysed: Series whose analysis failed, so that nothing is known about them.
-        series: All series.
-        active: The series that are not retired.
-        too_short: Those of them that are too short to detect a change.
-        contexts: The additional information for each change, by its id.
-        evidence: What each host shows of a commit's changes, by the id of the entry.
-        records_folder: The folder of records that commands have to name; empty for the default.
-    """
-
-    changes: tuple[AssessedChange, ...]
-    failing: tuple[Failing, ...]
-    not_analysed: tuple[NotAnalysed, ...]
-    series: tuple[Series, ...]
-    active: tuple[Series, ...]
-    too_short: tuple[Series, ...] = ()
-    contexts: Mapping[str, ChangeContext] = field(default_factory=dict)
-    evidence: Mapping[str, tuple[HostEvidence, ...]] = field(default_factory=dict)
-    records_folder: str = ""
-
-    def context_of(self, change: AssessedChange) -> ChangeContext:
-        """The additional information for a change; empty if there is none."""
-        return self.contexts.get(change.change.id, ChangeContext())
-
-    @property
-    def alarms(self) -> tuple[AssessedChange, ...]:
-        """The new regressions of primary benchmarks, which determine the exit code.
-
-        One that several hosts show together counts once.
-        """
-        return tuple(change for change in self._alarms if is_primary(change.change.series))
-
-    @property
-    def secondary_alarms(self) -> tuple[AssessedChange, ...]:
-        """The new regressions of secondary benchmarks."""
-        return tuple(change for change in self._alarms if not is_primary(change.change.series))
-
-    @property
-    def _alarms(self) -> list[AssessedChange]:
-        alarms = [change for change in self.changes if change.alarm]
-        # The same change on single hosts is evidence for that of all of them.
-        single = {
-            change.change.id
-            for entry in commit_entries(alarms)
-            for change in shown_by_several(entry.regressions.changes)
-        }
-        return [change for change in alarms if change.change.id not in single]
-
-    @property
-    def entries(self) -> tuple[CommitEntry, ...]:
-        """The significant and confirmed changes, by commit, the latest first."""
-        return triage(self.changes)
-
-    @property
-    def failures(self) -> tuple[FailureGroup, ...]:
-        """The series whose latest points have no results, by reason."""
-        return group_failures(self.failing)
-
-    @property
-    def built(self) -> frozenset[str]:
-        """The ids of our own series that measure builds of the commits under test."""
-        return frozenset(
-            change.change.series.id
-            for change in self.changes
-            if self.context_of(change).compare[:1] == ("corebound",)
-        )
-
-    @property
-    def suspected(self) -> tuple[AssessedChange, ...]:
-        """Possible regressions that do not alarm yet."""
-        return tuple(
-            change
-            for change in self.changes
-            if change.change.is_regression and change.is_inconclusive
-        )
-
-    @property
-    def others(self) -> tuple[AssessedChange, ...]:
-        """The changes that are neither significant nor suspected."""
-        listed = {id(change) for entry in self.entries for change in entry.changes}
-        listed |= {id(change) for change in self.suspected}
-        return tuple(change for change in self.changes if id(change) not in listed)
-
-
 class AnalysedHistory(Struct, frozen=True, kw_only=True):
-    """All series of a folder of records, with their change points.
+    """All series of a folder of records, with their changes.
 
     Attributes:
         suite: The content of the records.
-        analysis: The change points.
-        retired: The ids of retired series.
+        history: The changes, with the decisions and the confirmations stored so far.
         decisions: The decisions about regressions.
         records: The folder of records.
     """
 
     suite: Suite
-    analysis: Analysis
-    retired: frozenset[str]
+    history: ChangeHistory
     decisions: tuple[Decision, ...]
     records: Path
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        """All change points and early warnings."""
-        return (*self.analysis.changes, *self.analysis.early_warnings)
-
-    def assessed_changes(self) -> tuple[AssessedChange, ...]:
-        """Judge each change by the decisions and by the confirmations stored so far."""
-        confirmations, _ = documents.read_confirmations(self.records)
-        return assess_changes(self.changes, self.decisions, confirmations, retired=self.retired)
-
-    def result(self) -> RegressionsResult:
-        """The changes with all that is displayed with them."""
-        active = tuple(series for series in self.suite.series if series.id not in self.retired)
-        changes = self.assessed_changes()
-        return RegressionsResult(
-            changes=changes,
-            failing=failing(active),
-            not_analysed=self.analysis.not_analysed,
-            series=self.suite.series,
-            active=active,
-            too_short=tuple(
-                series for series in self.analysis.too_short if series.id not in self.retired
-            ),
-            contexts=_contexts(self.changes, self.suite, self.records),
-            evidence=host_evidence(triage(changes), self.suite.series),
-            records_folder="" if self.records == RECORDS else str(self.records),
-        )
+    def records_folder(self) -> str:
+        """The folder of records that commands have to name; empty for the default."""
+        return "" if self.records == RECORDS else str(self.records)
 
 
 def analyse_history(
@@ -218,7 +79,7 @@ def analyse_history(
     """
     decisions = valid_decisions(status)
     suite = read_suite(records, pooled=True)
-    suite = replace(suite, series=tuple(sorted((*suite.series, *suite.pooled), key=_id)))
+    suite = replace(suite, series=(*suite.series, *suite.pooled))
     for fault in suite.faults:
         notify(f"warning: {fault}")
     latest = suite.latest
@@ -240,45 +101,56 @@ def analyse_history(
             fix="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
-    retired = frozenset(retired_series(suite.series))
+    confirmations, faults = documents.read_confirmations(records)
     with cached_change_points(records, all_series=True) as cache:
-        analysis = analyse(
-            suite.series, retired=retired, cache=cache, mapper=forked_map, progress=progress
+        history = build_change_history(
+            suite.series,
+            decisions=decisions,
+            confirmations=confirmations,
+            cache=cache,
+            mapper=forked_map,
+            progress=progress,
         )
-    for fault in documents.read_confirmations(records)[1]:
+    for fault in faults:
         notify(f"warning: {fault}")
+    contexts = _contexts(history, suite, records)
     return AnalysedHistory(
-        suite=suite, analysis=analysis, retired=retired, decisions=decisions, records=records
+        suite=suite,
+        history=replace(history, contexts=contexts),
+        decisions=decisions,
+        records=records,
     )
 
 
-def _id(series: Series) -> str:
-    return series.id
-
-
 def confirm_open_changes(
-    history: AnalysedHistory, reporter: Reporter, *, config: Path, wait_s: float
-) -> None:
+    analysed: AnalysedHistory, reporter: Reporter, *, config: Path, wait_s: float
+) -> AnalysedHistory:
     """Measure open changes again that have no confirmation yet, or could not be confirmed.
 
     Args:
-        history: The changes.
+        analysed: The changes.
         reporter: Shows the progress.
         config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
+
+    Returns:
+        The changes with the new confirmations.
     """
     due = [
-        change.change
-        for change in history.assessed_changes()
-        if change.is_open
-        and (change.confirmation is None or change.confirmation.answer == "impossible")
+        each.change
+        for each in analysed.history.assessed.values()
+        if each.is_open and (each.confirmation is None or each.confirmation.answer == "impossible")
     ]
-    confirm_changes(due, history.suite, history.records, reporter, config=config, wait_s=wait_s)
+    confirm_changes(due, analysed.suite, analysed.records, reporter, config=config, wait_s=wait_s)
+    confirmations, _ = documents.read_confirmations(analysed.records)
+    return replace(
+        analysed, history=assess_history(analysed.history, analysed.decisions, confirmations)
+    )
 
 
 def record_decision(
-    state: State, name: str, because: str | None, history: AnalysedHistory, status: Path
-) -> tuple[AssessedChange, ...]:
+    state: State, name: str, because: str | None, analysed: AnalysedHistory, status: Path
+) -> tuple[HistoryChange, ...]:
     """Append a decision to the file; existing content stays unchanged.
 
     Args:
@@ -286,7 +158,7 @@ def record_decision(
         name: The id of a change, or the beginning of a commit: then the decision is about each
             change of that commit's entry that it applies to.
         because: The reason.
-        history: The changes.
+        analysed: The changes.
         status: The file of decisions.
 
     Returns:
@@ -296,7 +168,7 @@ def record_decision(
         InputError: There is no such change, several commits begin with `name`, the change is
             accepted without a reason, or the file cannot be extended.
     """
-    changes = _named_changes(state, name, history)
+    changes = _named_changes(state, name, analysed)
     if state == "accepted" and not (because and because.strip()):
         raise InputError(
             what="accepting a regression requires a reason.",
@@ -322,44 +194,44 @@ def record_decision(
 _LEAST_DIGITS = 4
 
 
-def _named_changes(state: State, name: str, history: AnalysedHistory) -> tuple[AssessedChange, ...]:
-    assessed = history.assessed_changes()
-    for change in assessed:
+def _named_changes(state: State, name: str, analysed: AnalysedHistory) -> tuple[HistoryChange, ...]:
+    history, where = analysed.history, str(analysed.records)
+    for change in history.assessed.values():
         if name in {change.id, change.change.id}:
             return (change,)
-    entries = triage(assessed)
-    named = [entry for entry in entries if entry.id == name] or [
-        entry for entry in entries if len(name) >= _LEAST_DIGITS and entry.id.startswith(name)
+    named = [entry for entry in history.entries if entry.id == name] or [
+        entry
+        for entry in history.entries
+        if len(name) >= _LEAST_DIGITS and entry.id.startswith(name)
     ]
     if len(named) > 1:
         raise InputError(
             what=f"several commits begin with `{name}`: {', '.join(entry.id for entry in named)}.",
-            where=str(history.records),
+            where=where,
             fix="Name one of them.",
         )
     if not named:
         raise InputError(
             what=f"no change `{name}` in these records, and no commit with changes.",
-            where=str(history.records),
+            where=where,
             fix="Run `corebound regressions --all` to list all changes with their ids.",
         )
     changes = named[0].leading.changes
     if state == "open":
         return tuple(change for change in changes if change.decision is not None) or changes
-    pending = tuple(change for change in changes if change_status(change) in {"new", "open"})
+    pending = tuple(change for change in changes if change.status in {"new", "open"})
     return pending or changes
 
 
-def _contexts(
-    changes: Iterable[Change], suite: Suite, records: Path
-) -> Mapping[str, ChangeContext]:
-    """The additional information for each change, by its id."""
+def _contexts(history: ChangeHistory, suite: Suite, records: Path) -> dict[str, ChangeContext]:
+    """What the records of each change's runs add to it, by its id."""
     calibrations, _ = documents.read_calibrations(records)
     return {
-        change.id: ChangeContext(
-            noise=_noise(change, suite, calibrations), compare=_compare_command(change, suite)
+        name: ChangeContext(
+            noise=_noise(each.change, suite, calibrations),
+            compare=_compare_command(each.change, suite),
         )
-        for change in changes
+        for name, each in history.assessed.items()
     }
 
 

@@ -19,7 +19,7 @@ from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
 from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import codec
-from corebound.report.pages.claims import claim_rows
+from corebound.report.scenario.claims import claim_rows
 from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand

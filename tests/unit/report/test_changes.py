@@ -14,17 +14,16 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history, change_size, size_interval
 from corebound.analysis.commit_comparison import compare_imported_commits
-from corebound.analysis.triage import change_status
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.exchange.measures import more_is_better
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.records import history_files
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report import site
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
@@ -69,7 +68,7 @@ def test_the_reason_of_what_came_back_is_none() -> None:
 
     history = build_change_history([change.series], decisions=[fixed])
 
-    assert history.status(change) == "open"
+    assert history.assessed[change.id].status == "new"
     assert history.because(change) == ""
 
 
@@ -78,8 +77,8 @@ def test_a_change_of_the_last_30_runs_is_new_as_its_commit_is(since: int, status
     (change,) = analyse([stepped(since=since)]).changes
     history = build_change_history([change.series])
 
-    assert ChangeGroup.of([change], history).status.word == status
-    assert change_status(history.assessed[change.id]) == status
+    assert ChangeGroup.of([change], history).status_cell.word.word == status
+    assert history.assessed[change.id].status == status
 
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])
@@ -97,7 +96,7 @@ def test_the_table_for_machines_has_the_reason() -> None:
 
     (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
 
-    assert (line["status"], line["because"]) == ("accepted", WHY)
+    assert (line["status"], line["because"]) == ("acknowledged", WHY)
 
 
 def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:

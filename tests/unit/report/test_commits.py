@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.wording import plain
+from corebound.present.sections import Commits, text_of
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.charts.commits import CommitBar, commit_bars_svg, presence_svg, step_svg
 from corebound.report.inputs import PageContext
@@ -54,7 +55,7 @@ def test_improvements_that_are_not_new_are_folded() -> None:
     )
 
     assert [row.entry.is_regression for row in page.commits] == [True]
-    assert [row.entry.status for row in page.older] == ["kept"]
+    assert [text_of(row[3]) for row in page.older.rows] == ["kept"]
 
 
 def test_the_worst_series_of_the_most_affected_benchmarks_are_drawn() -> None:
@@ -86,7 +87,7 @@ def test_commits_beyond_what_a_page_holds_are_counted(monkeypatch: pytest.Monkey
 
     page = page_of(*(a_stepped_series(f"b{at}", 1.2, at=at) for at in (32, 40, 48)))
 
-    assert (len(page.commits), len(page.older)) == (1, 1)
+    assert (len(page.commits), len(page.older.rows)) == (1, 1)
     # What the headline counts is what the list shows and what it says is below.
     assert "3 commits" in plain(page.hero.verdict)
     assert page.more == 2
@@ -132,11 +133,11 @@ def test_missing_values_are_one_row_a_reason_with_the_commit_they_began_with() -
         for name in "xy"
     ]
 
-    (row,) = page_of(a_stepped_series("a", 1.2), *lost).failures
+    (row,) = page_of(a_stepped_series("a", 1.2), *lost).failures.rows
 
-    assert (row.group.reason, len(row.group.failing)) == ("timed out", 2)
-    assert [own[0].title for own in row.named] == ["x", "y"]
-    assert row.link == "commit-0000000000"
+    assert [text_of(cell) for cell in row[:3]] == ["timed out (p)", "2", "x; y"]
+    assert isinstance(row[4], Commits)
+    assert row[4].link == "#commit-0000000000"
 
 
 def test_secondary_benchmarks_are_marked_by_word_and_can_be_hidden() -> None:

@@ -23,6 +23,8 @@ from corebound.analysis.change_history import (
     size_interval,
 )
 from corebound.analysis.wording import last_measured, latest_value, plain
+from corebound.present.changes import recovery
+from corebound.present.sections import Commands, Commits, Items, Value, text_of
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
@@ -30,7 +32,6 @@ from corebound.report.charts.history import history_svg, sparkline_svg, value_ax
 from corebound.report.downloads import changes_csv
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import ChangeGroup, levels_text, recovery_note
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import HistoryPage, history_page
 from corebound.report.pages.whats_new import whats_new
@@ -241,12 +242,12 @@ def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
 def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
     panel = panel_of(stepped())
 
-    (row,) = panel.changes
+    (row,) = panel.changes.rows
     (mark,) = panel.chart.marks
     assert [label.text for label in panel.marks] == ["1"]
-    assert row.number == 1
+    assert row[0] == "1"
     assert mark.begin <= mark.x <= mark.end
-    assert row.commits.subject.startswith("change 4")
+    assert commits_of(row).subject.startswith("change 4")
 
 
 def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
@@ -334,7 +335,7 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
 
     assert known_of(series).news == (change,)
     assert history.news == ()
-    assert history.status(change) == "accepted"
+    assert history.assessed[change.id].status == "acknowledged"
 
 
 def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
@@ -346,9 +347,10 @@ def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
     tonight = whats_new(known_of(*(warning.series for warning in warned)), ())
 
     assert tonight is not None
-    (row,) = tonight.inconclusive
-    assert len(row.all_series) == len(warned) > 3
-    assert "(and 1 other benchmark), commit 0000000000, in the last two runs" in row.text
+    (row,) = tonight.inconclusive.in_words[1]
+    assert len(warned) > 3
+    assert f"{len(warned)} series of " in row[1]
+    assert row[3] == "early warning (in the last two runs, too few yet)"
 
 
 def test_a_change_that_a_re_run_refuted_is_no_news_but_inconclusive() -> None:
@@ -358,11 +360,11 @@ def test_a_change_that_a_re_run_refuted_is_no_news_but_inconclusive() -> None:
     history = known_of(series, confirmations=[measured_again(change, "refuted")])
     tonight = whats_new(history, ())
 
-    assert history.status(change) == "not confirmed"
+    assert history.assessed[change.id].status == "not confirmed"
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
-    (doubt,) = tonight.inconclusive
-    assert doubt.text.endswith("clear in the history; not confirmed (2026-03-14): somehow")
+    (row,) = tonight.inconclusive.in_words[1]
+    assert row[3] == "not confirmed (not confirmed (2026-03-14): somehow)"
 
 
 def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
@@ -378,7 +380,7 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series got slower."
     (row,) = history_page(PageContext(now=NOW, history=history)).commits
-    assert row.groups[0].answer.startswith("confirmed")
+    assert "new (confirmed" in text_of(row.changes.rows[0][2])
 
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
@@ -407,8 +409,8 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
 
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series watched; no new change."
-    (doubt,) = tonight.inconclusive
-    assert "too few yet" in doubt.text
+    (row,) = tonight.inconclusive.in_words[1]
+    assert "too few yet" in row[3]
 
 
 def test_one_run_is_no_history() -> None:
@@ -453,7 +455,7 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     (change,) = beside.changes
     assert len(history.news) == 1
     assert beside.news == ()
-    assert beside.status(change) == "retired"
+    assert beside.assessed[change.id].status == "retired"
     rows = [
         row
         for group in history_page(PageContext(now=NOW, history=beside)).groups
@@ -478,14 +480,26 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
     assert link == "history.html#triage"
 
 
-def regressed(page: HistoryPage) -> list[ChangeGroup]:
+def commits_of(row: Sequence[Value]) -> Commits:
+    """The commits of a row of changes."""
+    (commits,) = (cell for cell in row if isinstance(cell, Commits))
+    return commits
+
+
+def members_of(row: Sequence[Value]) -> Items | None:
+    """What a row sums up."""
+    assert isinstance(row[-1], Commands)
+    return row[-1].members
+
+
+def rows_of(page: HistoryPage) -> list[tuple[Value, ...]]:
+    """The rows of changes, of all commits."""
+    return [row for commit in page.commits for row in commit.changes.rows]
+
+
+def regressed(page: HistoryPage) -> list[tuple[Value, ...]]:
     """The rows of regressions, of all commits."""
-    return [
-        group
-        for row in (*page.commits, *page.older)
-        for group in row.groups
-        if group.change.is_regression
-    ]
+    return [row for row in rows_of(page) if text_of(row[1]).startswith("▼")]
 
 
 def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
@@ -546,20 +560,21 @@ def test_where_there_is_little_room_an_axis_still_says_the_years() -> None:
 
 def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> None:
     url = "https://forge.example/p/-/commit/"
-    (row,) = panel_of(stepped(1.5, commit_url=url)).changes
+    (row,) = panel_of(stepped(1.5, commit_url=url)).changes.rows
 
-    assert re.fullmatch(r"1\.0\d? to 1\.[45]\d ms", levels_text(row.change))
-    good, bad = row.commits.link.removeprefix("https://forge.example/p/-/compare/").split("...")
+    assert re.search(r"; 1\.0\d? to 1\.[45]\d ms; new", text_of(row[1]))
+    link = commits_of(row).link.removeprefix("https://forge.example/p/-/compare/")
+    good, bad = link.split("...")
     assert (len(good), len(bad)) == (40, 40)
-    (elsewhere,) = panel_of(stepped(1.5, commit_url="https://forge.example/?id=")).changes
-    assert elsewhere.commits.link == f"https://forge.example/?id={bad}"
+    (elsewhere,) = panel_of(stepped(1.5, commit_url="https://forge.example/?id=")).changes.rows
+    assert commits_of(elsewhere).link == f"https://forge.example/?id={bad}"
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)//", "data:text/html,x", "//evil/commit/", ""])
 def test_a_stored_address_that_is_none_of_the_web_is_no_link(url: str) -> None:
-    (row,) = panel_of(stepped(1.5, commit_url=url)).changes
+    (row,) = panel_of(stepped(1.5, commit_url=url)).changes.rows
 
-    assert not row.commits.link
+    assert not commits_of(row).link
 
 
 def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
@@ -575,8 +590,9 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
 
     panel = history_panel((series,), doubted, title="a chart")
 
-    (row,) = panel.changes
-    assert (row.number, row.status.word) == (0, "not clear")
+    (row,) = panel.changes.rows
+    assert row[0] == "?"
+    assert "; not significant; " in text_of(row[1])
     assert len(panel.chart.tracks[0].levels) == 2
     assert panel.chart.marks == ()
 
@@ -614,11 +630,13 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
 
     page = history_page(PageContext(now=NOW, history=known_of(*all_series, elsewhere, faster)))
 
-    group, alone = sorted(regressed(page), key=lambda group: -len(group.each))
-    assert group.cells == "3 series"
-    assert [row.label.name for row in group.each] == ["c=1.3", "c=1.2", "c=1.1"]
-    assert re.fullmatch(r"1\.1\d to 1\.[23]\d× slower", group.size.word)
-    assert (alone.cells, alone.location) == ("", "other")
+    alone, group = sorted(regressed(page), key=lambda row: isinstance(members_of(row), Items))
+    members = members_of(group)
+    assert members is not None
+    assert "3 series" in text_of(group[0])
+    assert [item.name for item in members.items] == ["c=1.3", "c=1.2", "c=1.1"]
+    assert re.fullmatch(r"▼ 1\.1\d to 1\.[23]\d× slower", text_of(group[1]))
+    assert text_of(alone[0]).endswith("(c=1.1, other)")
     (row,) = page.commits
     assert len(row.entry.improvements.benchmarks) == 1
 
@@ -640,14 +658,15 @@ def test_what_recovered_names_the_commits_that_it_did_in() -> None:
         )
     )
 
-    gain, row = (row for commit in page.commits for group in commit.groups for row in group.each)
+    gain, row = rows_of(page)
 
-    assert row.status.word == "recovered"
-    assert row.recovery is not None
-    assert row.recovery.text == "fully recovered 2026-02-25 02:00 UTC"
-    assert row.recovery.remaining == ""
-    assert row.recovery.commits == gain.commits
-    assert gain.recovery is None
+    assert text_of(row[2]).startswith("fixed")
+    (recovered,) = commits_of(row).after
+    assert isinstance(recovered, Commits)
+    assert recovered.when == "fully recovered 2026-02-25 02:00 UTC"
+    assert recovered.after == ()
+    assert (recovered.name, recovered.link) == (commits_of(gain).name, commits_of(gain).link)
+    assert commits_of(gain).after == ()
 
 
 @pytest.mark.parametrize(
@@ -669,11 +688,11 @@ def test_what_recovered_names_the_commits_that_it_did_in() -> None:
 def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
     levels: tuple[tuple[int, float], ...], says: str, left: str
 ) -> None:
-    note = panel_of(with_levels(*levels)).changes[-1].recovery
+    (note,) = commits_of(panel_of(with_levels(*levels)).changes.rows[-1]).after
 
-    assert note is not None
-    assert note.text.partition(" 2026")[0] == says
-    assert re.fullmatch(left, note.remaining)
+    assert isinstance(note, Commits)
+    assert note.when.partition(" 2026")[0] == says
+    assert re.fullmatch(left, "".join(map(text_of, note.after)))
 
 
 def test_what_perhaps_recovered_is_told_so() -> None:
@@ -681,10 +700,9 @@ def test_what_perhaps_recovered_is_told_so() -> None:
         known_of(with_levels((40, 1), (15, 1.1), (5, 1))).changes, key=lambda change: change.since
     )
 
-    note = recovery_note((replace(change, back_is_clear=False),))
+    (note,) = recovery((replace(change, back_is_clear=False),))
 
-    assert note is not None
-    assert note.text.startswith("perhaps fully recovered 2")
+    assert note.when.startswith("perhaps fully recovered 2")
 
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
@@ -698,9 +716,11 @@ def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() 
     (together,) = regressed(page_of(15, 15))
     (apart,) = regressed(page_of(10, 20))
 
-    assert together.recovery is not None
-    assert apart.recovery is None
-    assert all(row.recovery for row in apart.each)
+    assert commits_of(together).after
+    assert not commits_of(apart).after
+    members = members_of(apart)
+    assert members is not None
+    assert all("fully recovered" in item.aside for item in members.items)
 
 
 def test_on_the_page_and_in_the_feed_stands_in_which_commits_a_change_recovered() -> None:
@@ -718,14 +738,11 @@ def test_on_the_page_and_in_the_feed_stands_in_which_commits_a_change_recovered(
     assert len(pages) == 2
     for name in pages:
         assert re.search(
-            r"fully recovered 2026-02-25 02:00 UTC: <code>0{10}\.\.0{10}</code></small>"
+            r"fully recovered 2026-02-25 02:00 UTC<small><code>0{10}\.\.0{10}</code></small>"
             r"<small>&lt;b&gt;mend &amp; ",
             made[name],
         )
-    assert (
-        "fully recovered 2026-02-25 02:00 UTC in commits 0000000000..0000000000 ("
-        in made["feed.xml"]
-    )
+    assert "fully recovered 2026-02-25 02:00 UTC, 0000000000..0000000000 (" in made["feed.xml"]
 
 
 def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -> None:
@@ -758,7 +775,7 @@ def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
 
     (row,) = csv.DictReader(changes_csv(doubted).splitlines())
 
-    assert (row["id"], row["status"]) == (change.id, "not clear")
+    assert (row["id"], row["status"]) == (change.id, "not significant")
 
 
 def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:

@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.wording import Text, missing_since
 from corebound.cli.app import app
+from corebound.present import changes
+from corebound.present.sections import text_of
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.inputs import PageContext
-from corebound.report.pages import changes, feed, history
+from corebound.report.pages import feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import no_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
@@ -59,11 +61,10 @@ def test_the_headline_says_how_many_give_no_figure_any_more() -> None:
 
     assert words(news.verdict) == "2 series give no result."
     assert words(news.support).startswith("3 series watched; no new change. ")
-    assert [(row.all_series[0].title, row.text) for row in news.failing] == [
-        ("b", f"since {day(history, 'b', 1)}: it failed"),
-        ("a", f"since {day(history, 'a', 3)}: it failed"),
-    ]
-    assert news.inconclusive == ()
+    (row,) = news.failing.in_words[1]
+    assert row[:3] == ("it failed (p)", "2", "b; a")
+    assert row[3].startswith(day(history, "a", 3))
+    assert news.inconclusive.rows == ()
 
 
 def day(history: ChangeHistory, scenario: str, points: int) -> str:
@@ -88,8 +89,8 @@ def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_hi
 
     assert (news.is_news, words(news.verdict)) == (False, "2 series watched; no new change.")
     assert "1 series has been without results for longer" in words(news.support)
-    assert news.failing == ()
-    assert [row.named[0][0].title for row in page.failures] == ["a"]
+    assert news.failing.rows == ()
+    assert [text_of(row[2]) for row in page.failures.rows] == ["a"]
     assert "1 series stopped giving values." in words(page.hero.support)
 
 
@@ -99,9 +100,9 @@ def test_cells_of_one_scenario_day_and_reason_are_one_row() -> None:
 
     news = tonight(build_change_history([*cells, skipped]))
 
-    assert [(len(row.all_series), row.text.partition(": ")[2]) for row in news.failing] == [
-        (3, FAILED),
-        (1, "skipped, or the value is NaN"),
+    assert [row[:2] for row in news.failing.in_words[1]] == [
+        (f"{FAILED} (p)", "3"),
+        ("skipped, or the value is NaN (p)", "1"),
     ]
 
 
@@ -109,10 +110,11 @@ def test_rows_beyond_a_first_page_are_counted_by_what_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("corebound.report.pages.whats_new._MOST_ROWS", 4)
+    reasons = [f"{FAILED} at {letter}" for letter in "abcdefghij"]
 
-    news = tonight(build_change_history([series(f"s{n}", FAILED) for n in range(10)]))
+    news = tonight(build_change_history([series(why, why) for why in reasons]))
 
-    assert len(news.failing) == 4
+    assert len(news.failing.rows) == 4
     assert news.more.endswith(": 6 without a result.")
 
 
@@ -350,7 +352,9 @@ def test_the_command_says_the_same_in_every_format(
         "p", [replace(series, project="p") for series in all_series], Path("reports/records")
     )
     by_name = {
-        form: CliRunner().invoke(app, ["regressions", "--format", form]).stdout
+        form: CliRunner()
+        .invoke(app, ["regressions", "--format", form], env={"COLUMNS": "400"})
+        .stdout
         for form in ("text", "md", "json")
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Literal
 
@@ -359,3 +359,21 @@ def _date_of(days: float) -> date:
 def _full_date(days: float) -> str:
     date_ = _date_of(days)
     return f"{date_.day} {_MONTHS[date_.month - 1]} {date_.year}"
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """A label at a position in per cent; `minor` ones are hidden if there is no room."""
+
+    at: float
+    text: str
+    minor: bool = False
+
+
+def vertical_ticks(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
+    """The labels of a vertical axis: positions are from the top."""
+    return tuple(Tick(at=round((1 - up.share(at)) * 100, 2), text=text(at)) for at in up.ticks)
+
+
+def horizontal_ticks(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
+    """The labels of a horizontal axis: positions are from the left."""
+    return tuple(Tick(at=round(across.share(at) * 100, 2), text=text(at)) for at in across.ticks)

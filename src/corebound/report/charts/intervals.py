@@ -10,14 +10,8 @@ from msgspec import Struct
 from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
-from corebound.report.charts.axis import (
-    Axis,
-    effect_scale,
-    effect_tick,
-    ratio_axis,
-)
+from corebound.report.charts.axis import Axis, Tick, effect_scale, effect_tick, ratio_axis
 from corebound.report.charts.svg import describe_interval, path, svg
-from corebound.report.elements import Tick
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 

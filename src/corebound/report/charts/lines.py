@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.wording import Label
-from corebound.report.charts.axis import SIZE, Axis, horizontal_grid, vertical_grid, x_of, y_of
+from corebound.report.charts.axis import (
+    SIZE,
+    Axis,
+    Tick,
+    horizontal_grid,
+    vertical_grid,
+    x_of,
+    y_of,
+)
 from corebound.report.charts.svg import path, svg
-from corebound.report.elements import Tick
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from corebound.analysis.change_history import ChangeHistory, environment_differe
 from corebound.analysis.triage import CommitEntry
 from corebound.analysis.wording import count
 from corebound.records.history import HistoryPoint, Moment, Series
+from corebound.report.charts.axis import Tick
 from corebound.report.charts.commits import CommitBar, bar_height
-from corebound.report.elements import Tick
 from corebound.report.urls import entry_anchor
 
 _MOST_COMMITS = 60

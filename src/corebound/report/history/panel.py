@@ -16,14 +16,21 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name
+from corebound.present.changes import ChangeGroup, commit_link, numbered_table
+from corebound.present.sections import Table
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.run_record import Commit
-from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
+from corebound.report.charts.axis import (
+    Axis,
+    Tick,
+    date_ticks,
+    has_year,
+    plain_tick,
+    vertical_ticks,
+)
 from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
-from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import zoom_data
-from corebound.report.pages.changes import ChangeGroup, commit_link
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent
 
@@ -196,7 +203,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         levels, along: Labels of the axes.
         marks: The numbers and letters above the chart, in `lanes` rows.
         labels: The name of each series.
-        changes: One per number, the latest first.
+        changes: A row for each number, the latest first.
         environment_changes: One per letter.
         changing_values: If there are too many of them, the environment values that change.
         points: The latest nightly runs, newest first.
@@ -215,7 +222,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     marks: tuple[MarkLabel, ...]
     lanes: int
     labels: tuple[Label, ...]
-    changes: tuple[ChangeGroup, ...]
+    changes: Table
     environment_changes: tuple[EnvironmentChange, ...]
     changing_values: tuple[str, ...]
     points: tuple[PointRow, ...]
@@ -302,15 +309,21 @@ def history_panel(
         marks=mark_labels,
         lanes=lanes,
         labels=tuple(labels),
-        changes=tuple(
-            ChangeGroup(changes=(change,), history=history, number=number)
-            for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
-        )
-        + tuple(
-            ChangeGroup(changes=(change,), history=history)
-            for series in all_series
-            for change in history.all_changes_of(series)
-            if not change.clear
+        changes=numbered_table(
+            [
+                *(
+                    ChangeGroup(changes=(change,), history=history, number=number)
+                    for number, (change, _) in reversed(tuple(enumerate(pairs, start=1)))
+                ),
+                *(
+                    ChangeGroup(changes=(change,), history=history)
+                    for series in all_series
+                    for change in history.all_changes_of(series)
+                    if not change.clear
+                ),
+            ],
+            f"Changes, {title}",
+            several=len(all_series) > 1,
         ),
         environment_changes=borders,
         changing_values=() if borders else changing_values(all_series),

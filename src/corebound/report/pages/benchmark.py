@@ -24,6 +24,7 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cell_names,
 )
+from corebound.analysis.triage import group_failures
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -34,6 +35,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind
 from corebound.report.elements import Head, Hero, occurrence_numbers
@@ -46,8 +48,7 @@ from corebound.report.history.panel import (
     latest_points,
 )
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.changes import ChangeGroup, group_changes
-from corebound.report.pages.series_table import failing_notices, give_or_gives
+from corebound.report.pages.series_table import give_or_gives
 from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
@@ -220,7 +221,7 @@ def _priority(series: Series, history: ChangeHistory) -> int:
 def _change_priority(change: Change, history: ChangeHistory) -> int:
     if history.is_news(change):
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
-    is_open = change.is_regression and history.status(change) == "open"
+    is_open = history.assessed[change.id].is_undecided
     return _OPEN if is_open else _CHANGED
 
 
@@ -310,9 +311,7 @@ def _verdict(benchmark: ImportedBenchmark, news: Sequence[Change]) -> Text:
         largest = max(news, key=lambda change: abs(change.change_point.ratio - 1))
         since = largest.first_bad.at[:10]
         return rich(_tinted(change_size(largest).word, largest), f" since {since}.")
-    old = sum(
-        change.is_regression and history.status(change) == "open" for change in benchmark.changes
-    )
+    old = sum(history.assessed[change.id].is_undecided for change in benchmark.changes)
     if old:
         are = "is" if old == 1 else "are"
         return rich(TextSpan(count(old, "older regression"), "bad"), f" {are} still open.")
@@ -347,13 +346,14 @@ def _failing(benchmark: ImportedBenchmark) -> str:
     failing = [
         history.failing[series.id] for series in benchmark.series if series.id in history.failing
     ]
-    rows = failing_notices(failing)
+    groups = group_failures(failing)
     text = "; ".join(
-        f"{count(len(row.all_series), 'series', 'series')} {row.text}"
-        for row in rows[:_MOST_EVENTS]
+        f"{count(len(group.failing), 'series', 'series')} since {group.since.at[:10]}"
+        f"{f': {group.reason}' if group.reason else ''}"
+        for group in groups[:_MOST_EVENTS]
     )
-    more = "; …" if len(rows) > _MOST_EVENTS else ""
-    return f" No recent results: {text}{more}." if rows else ""
+    more = "; …" if len(groups) > _MOST_EVENTS else ""
+    return f" No recent results: {text}{more}." if groups else ""
 
 
 def _verdict_of_many(all_series: Sequence[Series], changes: Sequence[Change]) -> Text:

@@ -14,6 +14,7 @@ from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.series_names import series_name
 from corebound.analysis.wording import day, full_name, interval_name, rich
+from corebound.present.changes import commit_link
 from corebound.present.compare import (
     Compared,
     compare_table,
@@ -27,7 +28,6 @@ from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import commit_link
 from corebound.report.urls import commits_data, comparison_data, run_file, series_url
 
 # The rows that differ most. The histories of the others are on their own pages.

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound import text
-from corebound.analysis.change_history import ChangeHistory, size_interval
+from corebound.analysis.change_history import ChangeHistory
+from corebound.present.changes import ChangeGroup, group_changes
 from corebound.report.inputs import PageContext
-from corebound.report.pages.changes import ChangeGroup, RecoveryNote, group_changes
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 
@@ -64,35 +64,17 @@ def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
 
 def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Entry:
     row = ChangeGroup.of(changes, history)
-    setting = row.cells or f"{row.label.name} {row.label.more}".strip()
-    interval = "" if row.cells else size_interval(row.change)
-    parts = [f"{row.size.word} {interval}".strip(), f"on {row.location}", row.status.word]
-    if row.because:
-        parts.append(f"because {row.because}")
-    if row.answer:
-        parts.append(row.answer)
-    if row.commits.name:
-        parts.append(f"commits {row.commits.name}")
-    if row.commits.subject:
-        parts.append(row.commits.subject)
-    if row.recovery:
-        parts.append(_recovery_text(row.recovery))
+    parts = [row.change_cell.text, f"on {row.location}", row.status_cell.text, row.commits.text]
     if row.command:
-        parts.append(f"again: {row.command.at(records)}")
+        parts.append(f"reproduce: {row.command.at(records)}")
     return Entry(
         # The smallest id, not that of the largest change: sizes vary between nightly runs.
         id=_urn(min(change.id for change in changes)),
-        title=text.xml(f"{row.size.sign} {row.size.word}: {row.change.series.title}, {setting}"),
+        title=text.xml(f"{row.size.sign} {row.size.word}: {row.change.series.title}, {row.name}"),
         updated=rfc3339(min(change.first_bad.at for change in changes)),
         address=series_url(row.change.series),
         summary=text.xml("; ".join(parts)),
     )
-
-
-def _recovery_text(note: RecoveryNote) -> str:
-    commits = f" in commits {note.commits.name}" if note.commits.name else ""
-    subject = f" ({note.commits.subject})" if note.commits.subject else ""
-    return f"{note.text}{commits}{subject}{f', {note.remaining}' if note.remaining else ''}"
 
 
 def rfc3339(moment: str) -> str:

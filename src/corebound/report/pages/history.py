@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import Struct
 
@@ -13,46 +12,43 @@ from corebound.analysis.commands import (
     CommandLine,
     TriageCommands,
     latest_command,
-    series_command,
     triage_commands,
 )
 from corebound.analysis.host_evidence import evidence_lines, host_evidence
 from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.triage import (
-    STATUSES,
     CommitEntry,
-    FailureGroup,
-    Status,
     change_factor,
-    change_status,
     commit_entries,
     count_causes,
     group_failures,
-    triage,
 )
 from corebound.analysis.wording import Text, TextSpan, and_more, count, rich, times, too_short_note
+from corebound.present.changes import (
+    ChangeGroup,
+    change_table,
+    entry_commits,
+    entry_table,
+    failure_table,
+    group_changes,
+    status_of,
+)
+from corebound.present.regressions import not_analysed_table
+from corebound.present.sections import Commits, Marked, Table
 from corebound.records.history import Series
-from corebound.report.charts.commits import presence_svg, step_svg
+from corebound.report.charts.commits import step_svg
 from corebound.report.elements import Head, Hero, linked_count
 from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
-from corebound.report.pages.changes import (
-    ChangeGroup,
-    CommitRange,
-    RecoveryNote,
-    group_changes,
-    recovery_note,
-)
 from corebound.report.pages.series_table import (
     MOST_OPEN,
-    Notice,
     SeriesGroup,
     series_groups,
-    series_notice,
 )
-from corebound.report.urls import entry_anchor, series_page
-from corebound.scenario.cell import PROJECT, Importance
+from corebound.report.urls import entry_anchor, series_address, series_page
+from corebound.scenario.cell import Importance
+from corebound.stats.history.alerts import STATUSES, Status
 from corebound.stats.history.regressions import Change
 
 # The number of cells to name if no benchmark page names them.
@@ -120,33 +116,23 @@ _POINTS, _LEAST_BEFORE = 60, 20
 
 
 class EntryRow(Struct, frozen=True, kw_only=True):
-    """A commit with changes.
+    """A commit with changes, in detail.
 
     Attributes:
         entry: The changes.
-        history: All histories and decisions.
+        commits: The range that they may come from; its name is empty if it is unknown.
+        status: The most urgent status, with how many series have which, and the reason.
         evidence: Which hosts show them, in sentences; empty for one host.
         commands: What to do.
-        groups: The first changes, by benchmark; empty if the commit is shown in short.
-        more: How many further groups there are.
+        changes: The first changes, by benchmark.
     """
 
     entry: CommitEntry
-    history: ChangeHistory
+    commits: Commits
+    status: Marked
     evidence: tuple[str, ...]
     commands: TriageCommands
-    groups: tuple[ChangeGroup, ...]
-    more: int
-
-    @property
-    def _leading(self) -> list[Change]:
-        return [each.change for each in self.entry.leading.changes]
-
-    @property
-    def commits(self) -> CommitRange:
-        """The range that they may come from; its name is empty if it is unknown."""
-        entry = self.entry
-        return CommitRange.of(self._leading[0].series, entry.last_good, entry.first_bad)
+    changes: Table
 
     @property
     def location(self) -> str:
@@ -156,50 +142,30 @@ class EntryRow(Struct, frozen=True, kw_only=True):
         machines = " ".join(filter(None, (", ".join(hosts[:_MOST_NAMED_HOSTS]), more)))
         return f"{project} on {machines}" if project else machines
 
-    @property
-    def statuses(self) -> str:
-        """The number of series in each status; empty if they have the same."""
-        numbers = Counter(map(change_status, self.entry.leading.changes))
-        each = (f"{numbers[status]} {status}" for status in STATUSES if numbers[status])
-        return ", ".join(each) if len(numbers) > 1 else ""
 
-    @property
-    def because(self) -> str:
-        """The reason of a decision about all of them; else empty."""
-        reasons = {self.history.because(change) for change in self._leading}
-        return reasons.pop() if len(reasons) == 1 else ""
-
-    @property
-    def recovery(self) -> RecoveryNote | None:
-        """What reverted all of them."""
-        return recovery_note(self._leading)
-
-
-def entry_rows(
-    entries: Sequence[CommitEntry], history: ChangeHistory, *, detailed: Container[str] = ()
-) -> tuple[EntryRow, ...]:
-    """Commits as rows, in their order; those with these ids in detail, the others in short."""
-    built = frozenset(
-        series.id
-        for series in history.series
-        if series.project is None
-        and (cell := history.cells.get((series.scenario, series.cell))) is not None
-        and cell.environment == PROJECT
-        and cell.commit is None
-    )
-    evidence = host_evidence([entry for entry in entries if entry.id in detailed], history.series)
+def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[EntryRow, ...]:
+    """Commits in detail, in their order."""
+    evidence = host_evidence(entries, history.series)
     rows = []
     for entry in entries:
-        changes = [each.change for each in entry.changes] if entry.id in detailed else []
-        groups = group_changes(changes, history)
+        groups = group_changes([each.change for each in entry.changes], history)
+        more = and_more(len(groups) - _MOST_GROUPS)
         rows.append(
             EntryRow(
                 entry=entry,
-                history=history,
+                commits=entry_commits(entry),
+                status=status_of(entry.leading.changes, history),
                 evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
-                commands=triage_commands(entry, built),
-                groups=tuple(ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]),
-                more=len(groups) - _MOST_GROUPS,
+                commands=triage_commands(entry, history.built),
+                changes=change_table(
+                    [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
+                    f"Changes of {entry.id}",
+                    series_address,
+                    anchors=True,
+                    notes=(f"{more}: see the pages of the benchmarks, or the CSV.",)
+                    if more
+                    else (),
+                ),
             )
         )
     return tuple(rows)
@@ -220,64 +186,6 @@ def change_step_svg(change: Change) -> str:
     )
 
 
-# The benchmarks and the latest points of a group of failing series.
-_MOST_NAMED = 4
-_PRESENCE = 30
-
-
-class FailureRow(Struct, frozen=True, kw_only=True):
-    """The series that stopped giving values for one reason.
-
-    Attributes:
-        group: The series.
-        named: The series of each of the first benchmarks; `more` is the number of further ones.
-        link: The fragment of the commit with changes since which values are missing; may be empty.
-    """
-
-    group: FailureGroup
-    named: tuple[list[Series], ...]
-    more: int
-    link: str
-
-    @property
-    def svg(self) -> str:
-        """Which of the latest points of the first series have a value."""
-        values = self.group.failing[0].series.points.values[-_PRESENCE:]
-        return presence_svg([not math.isnan(value) for value in values])
-
-    @property
-    def commands(self) -> list[CommandLine]:
-        """They measure the named benchmarks again; may be empty."""
-        return [command for own in self.named if (command := series_command(own))]
-
-
-def failure_rows(
-    groups: Sequence[FailureGroup], links: Mapping[str, str]
-) -> tuple[FailureRow, ...]:
-    """Groups of failing series as rows.
-
-    Args:
-        groups: The groups.
-        links: The fragment of each commit on the page, by its hash.
-    """
-    rows = []
-    for group in groups:
-        by_benchmark: dict[tuple[str, str], list[Series]] = {}
-        for each in group.failing:
-            key = each.series.scenario, each.series.host
-            by_benchmark.setdefault(key, []).append(each.series)
-        commit = group.since.commit
-        rows.append(
-            FailureRow(
-                group=group,
-                named=tuple(by_benchmark.values())[:_MOST_NAMED],
-                more=len(by_benchmark) - _MOST_NAMED,
-                link=links.get(commit.sha, "") if commit else "",
-            )
-        )
-    return tuple(rows)
-
-
 # The latest commits; the CSV has all of their changes.
 _MOST_COMMITS = 150
 # Commits of which nothing is left to decide.
@@ -291,13 +199,13 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     """The content of history.html.
 
     Attributes:
+        entries: The commits of the page.
         timelines: The latest commits of each project.
         commits: Those with changes that need attention or did, the latest first.
         more: How many more of these there are.
         older: Further ones, and improvements that are not new, in short.
         hidden: How many further commits are only in the CSV.
         unclear: Commits with changes that are not significant, or that a re-run did not confirm.
-        more_unclear: How many further ones are only in the CSV.
         failures: Series that stopped giving values, by reason.
         not_analysed: Series whose analysis failed, so that no change in them is known.
         groups: Every series.
@@ -308,15 +216,15 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     head: Head
     hero: Hero
     history: ChangeHistory
+    entries: tuple[CommitEntry, ...]
     timelines: tuple[CommitTimeline, ...]
     commits: tuple[EntryRow, ...]
     more: int
-    older: tuple[EntryRow, ...]
+    older: Table
     hidden: int
-    unclear: tuple[EntryRow, ...]
-    more_unclear: int
-    failures: tuple[FailureRow, ...]
-    not_analysed: tuple[Notice, ...]
+    unclear: Table
+    failures: Table
+    not_analysed: Table
     groups: tuple[SeriesGroup, ...]
     unlisted: int
     without: tuple[SeriesWithoutHistory, ...]
@@ -340,17 +248,20 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
         return tuple((status, numbers[status]) for status in STATUSES if numbers[status])
 
     @property
-    def rows_by_anchor(self) -> dict[str, EntryRow]:
-        """The commits of the page, by their fragments."""
-        return {entry_anchor(row.entry): row for row in (*self.commits, *self.older)}
+    def comparisons(self) -> dict[str, CommandLine | None]:
+        """What compares each commit of the page with the one before, by their fragments."""
+        return {
+            entry_anchor(entry): triage_commands(entry, self.history.built).compare
+            for entry in self.entries
+        }
 
     @property
     def has_secondary(self) -> bool:
         """Whether a change is of a secondary benchmark."""
         return any(
             each.is_secondary
-            for row in (*self.commits, *self.older)
-            for impact in (row.entry.leading, row.entry.other)
+            for entry in self.entries
+            for impact in (entry.leading, entry.other)
             for each in impact.benchmarks
         )
 
@@ -358,18 +269,19 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 def history_page(context: PageContext) -> HistoryPage:
     """Build the page of all changes and all series."""
     history = context.history
-    entries = triage(history.assessed.values())
+    entries = history.entries
     on_page = _most_urgent(entries, _MOST_COMMITS)
     needed = [entry for entry in on_page if entry.status not in _SETTLED]
     unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
-    rows = entry_rows(on_page, history, detailed=unfolded)
+    folded = [entry for entry in on_page if entry.id not in unfolded]
     links = {
-        entry.first_bad.commit.sha: entry_anchor(entry)
+        entry.first_bad.commit.sha: f"#{entry_anchor(entry)}"
         for entry in reversed(on_page)
         if entry.first_bad.commit is not None and entry.is_of_commits
     }
     refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
+    more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
     listed, unlisted = _listed_series(history)
     return HistoryPage(
         head=Head(
@@ -383,19 +295,29 @@ def history_page(context: PageContext) -> HistoryPage:
             support=_support(entries, history),
         ),
         history=history,
+        entries=tuple(on_page),
         timelines=commit_timelines(on_page, history),
-        commits=tuple(row for row in rows if row.entry.id in unfolded),
-        older=tuple(row for row in rows if row.entry.id not in unfolded),
-        more=sum(entry.status not in _SETTLED for entry in entries) - len(unfolded),
-        hidden=len(entries) - len(rows),
-        unclear=entry_rows(unclear[:_MOST_UNCLEAR], history),
-        more_unclear=len(unclear) - _MOST_UNCLEAR,
-        failures=failure_rows(group_failures(history.failing.values()), links),
-        not_analysed=tuple(
-            series_notice((series,), history.not_analysed[series.id])
-            for series in history.series
-            if series.id in history.not_analysed
+        commits=entry_rows([entry for entry in on_page if entry.id in unfolded], history),
+        older=entry_table(
+            [(entry, entry.leading) for entry in folded],
+            history,
+            "Older commits",
+            series_address,
+            anchors=entry_anchor,
         ),
+        more=sum(entry.status not in _SETTLED for entry in entries) - len(unfolded),
+        hidden=len(entries) - len(on_page),
+        unclear=entry_table(
+            [(entry, entry.leading) for entry in unclear[:_MOST_UNCLEAR]],
+            history,
+            "Commits with changes that are not significant",
+            series_address,
+            notes=(f"{more_unclear} in the CSV.",) if more_unclear else (),
+        ),
+        failures=failure_table(
+            group_failures(history.failing_histories.values()), series_address, links
+        ),
+        not_analysed=not_analysed_table(history, series_address),
         groups=series_groups(listed, history),
         unlisted=unlisted,
         without=series_without_history(history),
@@ -415,7 +337,7 @@ def _listed_series(history: ChangeHistory) -> tuple[list[Series], int]:
     changes = Counter(
         change.series.host for change in history.changes if change.series.project is None
     )
-    changes.update(entry.series.host for entry in history.failing.values())
+    changes.update(entry.series.host for entry in history.failing_histories.values())
     listed = {host for host, _ in changes.most_common(_MOST_LISTED_HOSTS) if host in hosts}
     return [series for series in every if series.project is not None or series.host in listed], len(
         hosts
@@ -447,8 +369,7 @@ def _regressed(
         found = {
             series.id
             for each in entry.regressions.changes
-            if change_status(each) == status
-            and (series := each.change.series).importance in importances
+            if each.status == status and (series := each.change.series).importance in importances
         }
         regressed |= found
         causes += [entry] if found else []
@@ -463,7 +384,7 @@ def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
         *_open_words(entries),
         f"{count(len(history.changes), 'change')} in "
         f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. ",
-        *linked_count(len(history.failing), "stopped giving values", "#failing"),
+        *linked_count(len(history.failing_histories), "stopped giving values", "#failing"),
         *linked_count(len(history.not_analysed), "could not be analysed", "#not-analysed"),
         too_short_note(sum(series.id in history.too_short for series in active), len(active)),
     )

@@ -47,10 +47,10 @@ from corebound.analysis.wording import (
 from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
-from corebound.report.charts.axis import Axis
+from corebound.report.charts.axis import Axis, Tick
 from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
-from corebound.report.elements import Action, Head, Hero, Tick, action_of, damaged_records
+from corebound.report.elements import Action, Head, Hero, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new

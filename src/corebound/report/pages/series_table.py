@@ -9,59 +9,12 @@ from operator import itemgetter
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import CommandLine, series_command
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.wording import capital, interval_name, last_day, last_moment
-from corebound.records.history import Series, is_primary, reason_kind
+from corebound.records.history import Series, is_primary
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change, Failing
-
-
-class Notice(Struct, frozen=True, kw_only=True):
-    """Cells of one scenario that share a notice.
-
-    Attributes:
-        all_series: Their histories, at least one.
-        text: What applies to all of them.
-        command: Measures them again; None if unknown.
-    """
-
-    all_series: tuple[Series, ...]
-    text: str
-    command: CommandLine | None
-
-
-def series_notice(all_series: Sequence[Series], text: str) -> Notice:
-    """A row for these series, at least one; those of several scenarios have no common command."""
-    places = {(series.project, series.host, series.scenario) for series in all_series}
-    return Notice(
-        all_series=tuple(all_series),
-        text=text,
-        command=series_command(all_series) if len(places) == 1 else None,
-    )
-
-
-def failing_notices(failing: Iterable[Failing]) -> list[Notice]:
-    """Failing series, grouped by scenario, date and reason; the latest first."""
-    groups: dict[tuple[str, ...], list[Series]] = {}
-    for failing_series in sorted(failing, key=lambda failing_series: failing_series.series.id):
-        series, reason = failing_series.series, reason_kind(failing_series.since.missing or "")
-        key = (
-            failing_series.since.at[:10],
-            series.project or "",
-            series.host,
-            series.scenario,
-            reason,
-        )
-        groups.setdefault(key, []).append(series)
-    # Within a day sorted by name.
-    latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
-    return [series_notice(groups[key], _since(key[0], key[-1])) for key in latest_first]
-
-
-def _since(day: str, reason: str) -> str:
-    return f"since {day}: {reason}" if reason else f"since {day}"
 
 
 def is_recent(failing_series: Failing) -> bool:

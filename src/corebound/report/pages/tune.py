@@ -27,9 +27,15 @@ from corebound.present.tune import (
     verification_text,
     verify_command,
 )
-from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.axis import (
+    Axis,
+    horizontal_ticks,
+    linear_axis,
+    log_axis,
+    vertical_ticks,
+)
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.report.elements import Head, Hero, horizontal_ticks, vertical_ticks
+from corebound.report.elements import Head, Hero
 from corebound.report.urls import tune_file
 from corebound.scenario.loader import load_document
 from corebound.scenario.objectives import OBJECTIVES

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, change_sizes
+from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.triage import commit_entries, group_by_commits
+from corebound.analysis.triage import commit_entries, group_by_commits, group_failures
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -23,18 +23,23 @@ from corebound.analysis.wording import (
     strong,
     too_short_note,
 )
+from corebound.present.changes import (
+    ChangeGroup,
+    change_table,
+    entry_table,
+    failure_table,
+    group_changes,
+)
+from corebound.present.sections import Table
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import linked_count, occurrence_numbers
-from corebound.report.pages.changes import ChangeGroup, group_changes
 from corebound.report.pages.series_table import (
-    Notice,
-    failing_notices,
     give_or_gives,
     is_recent,
-    series_notice,
 )
+from corebound.report.urls import series_address
 from corebound.scenario.cell import Cell
 from corebound.stats.history.regressions import Change
 
@@ -107,10 +112,15 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
-    inconclusive: tuple[Notice, ...]
-    failing: tuple[Notice, ...]
+    inconclusive: Table
+    failing: Table
     failed: tuple[FailedRow, ...]
     more: str
+
+    @property
+    def table(self) -> Table:
+        """What changed."""
+        return change_table(self.changed, "What changed", series_address)
 
 
 def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
@@ -125,15 +135,16 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     changes = history.news
     worse = [change for change in changes if change.is_regression]
     better = [change for change in changes if not change.is_regression]
-    doubts = _inconclusive(history)
+    doubts = commit_entries(history.assessed[change.id] for change in history.inconclusive)
     latest = [own[-1] for own in by_host(records).values()]
     failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
     failed = [row for rows in failed_of.values() for row in rows]
     failed_cells = sum(
         len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
     )
-    recent = [each for each in history.failing.values() if is_recent(each)]
-    failing = failing_notices(recent)
+    all_failing = history.failing_histories.values()
+    recent = [each for each in all_failing if is_recent(each)]
+    failing = group_failures(recent)
     slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
     nothing = rich(_no_news(history))
@@ -146,12 +157,20 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         support=(
             *((*nothing, *rich(" ")) if recent and not changes else ()),
             *_support(
-                history, latest, failing=len(history.failing) - len(recent), failed=failed_cells
+                history,
+                latest,
+                failing=len(all_failing) - len(recent),
+                failed=failed_cells,
             ),
         ),
         changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
-        inconclusive=tuple(doubts[:_MOST_ROWS]),
-        failing=tuple(failing[:_MOST_ROWS]),
+        inconclusive=entry_table(
+            [(entry, entry.leading) for entry in doubts[:_MOST_ROWS]],
+            history,
+            "Inconclusive",
+            series_address,
+        ),
+        failing=failure_table(failing[:_MOST_ROWS], series_address),
         failed=tuple(failed[:_MOST_ROWS]),
         more=_more(
             {
@@ -303,7 +322,7 @@ def _support(
     still_open = [
         change
         for change in regressions
-        if history.status(change) == "open" and change.id not in news
+        if history.assessed[change.id].status == "open" and change.id not in news
     ]
     cells = ("configuration", "configurations")
     triage, not_analysed = "history.html#triage", len(history.not_analysed)
@@ -320,44 +339,3 @@ def _support(
     many, colon, why = short.partition(":")
     parts += [strong(many), f"{colon}{why} "] if short else []
     return rich(*parts, "New: last 30 runs, not acknowledged.")
-
-
-def _inconclusive(history: ChangeHistory) -> list[Notice]:
-    """Change points that are not clear, and early warnings; by reason and commit."""
-    return [
-        series_notice([change.series for change in group], f"{_extent(group, history)}, {why}")
-        for why, changes in _group_by_reason(history).items()
-        for same_unit in _group_by_unit(changes)
-        for group in group_by_commits(same_unit)
-    ]
-
-
-def _extent(changes: Sequence[Change], history: ChangeHistory) -> str:
-    """The size of changes, and what they share: a commit or the nightly run that they end with."""
-    entry = commit_entries(history.assessed[change.id] for change in changes)[0]
-    when = f"commit {entry.id}" if entry.is_of_commits else day(entry.first_bad.at)
-    others = len({change.series.scenario for change in changes}) - 1
-    also = f" (and {count(others, 'other benchmark')})" if others else ""
-    return f"{change_sizes(changes).word}{also}, {when}"
-
-
-def _group_by_reason(history: ChangeHistory) -> dict[str, list[Change]]:
-    """Inconclusive changes, by the reason."""
-    groups: dict[str, list[Change]] = {}
-    for change in history.inconclusive:
-        why = "clear in the history"
-        if not change.change_point.votes:
-            why = "in the last two runs, too few yet"
-        elif not change.clear:
-            why = "not significant after correction"
-        answer = history.answer(change)
-        groups.setdefault(f"{why}; {answer}" if answer else why, []).append(change)
-    return groups
-
-
-def _group_by_unit(changes: Sequence[Change]) -> list[list[Change]]:
-    """Changes whose sizes are one range: of one unit and direction; in their order."""
-    groups: dict[tuple[str, bool], list[Change]] = {}
-    for change in changes:
-        groups.setdefault((change.series.unit, change.is_regression), []).append(change)
-    return list(groups.values())

@@ -17,9 +17,8 @@ from corebound.analysis.launch_metrics import (
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.wording import Tone, capital, full_name, mode_class
 from corebound.records.launch_record import Launch
-from corebound.report.charts.axis import Axis, linear_axis
+from corebound.report.charts.axis import Axis, Tick, linear_axis
 from corebound.report.charts.lines import Trace
-from corebound.report.elements import Tick
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary, first_used_iteration

@@ -14,7 +14,7 @@ from corebound.diagnosis.evidence import Finding
 from corebound.present.sections import Fact
 from corebound.report.elements import Action, Head, Hero, action_of
 from corebound.report.inputs import PageContext
-from corebound.report.pages.claims import ClaimRow, claim_rows
+from corebound.report.scenario.claims import ClaimRow, claim_rows
 from corebound.report.scenario.configurations import Configurations, configurations
 from corebound.report.scenario.heat_map import HeatMap, heat_map
 from corebound.report.scenario.history import ScenarioHistory, scenario_history

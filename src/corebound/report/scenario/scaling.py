@@ -9,9 +9,15 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import Label, axis_value, binding_name, mode_class, speedup
-from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
+from corebound.report.charts.axis import (
+    Axis,
+    horizontal_ticks,
+    linear_axis,
+    log_axis,
+    ratio_tick,
+    vertical_ticks,
+)
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.scenario.cell import Cell
 from corebound.units import percent
 

@@ -13,9 +13,14 @@ from corebound.analysis.selection import by_baseline
 from corebound.analysis.server_workers import WorkerActivity, worker_activity
 from corebound.analysis.wording import Label, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch, Served
-from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.axis import (
+    Axis,
+    horizontal_ticks,
+    linear_axis,
+    log_axis,
+    vertical_ticks,
+)
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.report.elements import horizontal_ticks, vertical_ticks
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles

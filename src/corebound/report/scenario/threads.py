@@ -24,9 +24,8 @@ from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, Stay
 from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import proof
-from corebound.report.charts.axis import linear_axis, plain_tick
+from corebound.report.charts.axis import Tick, horizontal_ticks, linear_axis, plain_tick
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
-from corebound.report.elements import Tick, horizontal_ticks
 from corebound.report.scenario.launches import TypicalLaunch
 from corebound.scenario.cell import Cell
 from corebound.units import percent

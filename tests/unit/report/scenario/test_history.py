@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.scenario_result import analyse_scenario
+from corebound.present.sections import Marked
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report.scenario.history import ScenarioHistory, scenario_history
@@ -63,7 +64,9 @@ def test_the_lead_describes_charted_cells_not_a_larger_change_elsewhere() -> Non
 
     assert len(page.panel.labels) == 2
     assert page.lead.startswith("1.10×")
-    assert page.panel.changes[0].size.word in page.lead
+    change = page.panel.changes.rows[0][1]
+    assert isinstance(change, Marked)
+    assert change.word.word in page.lead
 
 
 def test_other_cells_are_counted_by_direction() -> None:

@@ -1,0 +1,585 @@
+"""Tables of changes, single or by commit, and of series without values; the words they share."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import (
+    ChangeHistory,
+    change_sizes,
+    commit_range,
+    recovered_amount,
+    remaining_change,
+    size_interval,
+)
+from corebound.analysis.commands import (
+    CommandLine,
+    between_command,
+    series_command,
+    triage_commands,
+)
+from corebound.analysis.triage import (
+    CommitEntry,
+    FailureGroup,
+    Impact,
+    group_overlapping,
+    impact_extent,
+    impact_size,
+)
+from corebound.analysis.wording import (
+    Label,
+    Tone,
+    VerdictWord,
+    count,
+    day,
+    display_unit,
+    last_day,
+)
+from corebound.present.sections import (
+    Column,
+    Commands,
+    Commits,
+    Item,
+    Items,
+    Marked,
+    Named,
+    Presence,
+    Table,
+    Value,
+)
+from corebound.records.history import HistoryPoint, Series
+from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
+from corebound.stats.history.regressions import Change
+from corebound.text import web_address
+from corebound.units import significant
+
+Address = Callable[[Series | CommitEntry], str]
+"""The address of the page of a series, or of the place of a commit on the history page."""
+
+# The address part of a commit at forges that can also compare commits.
+_COMMIT = "/commit/"
+# The members of a row that are listed; the CSV has all of them.
+_MOST_LISTED = 20
+# The benchmarks of a commit, and those of a group of failing series, that are named.
+_MOST_BENCHMARKS, _MOST_FAILING = 3, 4
+# The latest points of a failing series that are drawn.
+_PRESENCE = 30
+
+
+def commit_link(series: Series, point: HistoryPoint) -> str:
+    """The address of a point's commit; empty if unknown."""
+    url = _commit_url(series)
+    return f"{url}{point.commit.sha}" if url and point.commit else ""
+
+
+def _commit_url(series: Series) -> str:
+    """The prefix of addresses of commits; empty if unknown. An import may be from anybody."""
+    return web_address(series.commit_url) or ""
+
+
+def _range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
+    """The address of all commits after one point up to another, if the forge has such a page.
+
+    GitHub, GitLab and Forgejo have comparison pages beside their commit pages. For other forges the
+    result is the address of the last commit. Empty if no address is known.
+    """
+    end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
+    url = _commit_url(series)
+    if good is None or bad is None or not url.endswith(_COMMIT):
+        return end
+    return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
+
+
+def commits_between(
+    series: Series,
+    last_good: HistoryPoint,
+    first_bad: HistoryPoint,
+    when: str,
+    after: Iterable[Commits | str] = (),
+) -> Commits:
+    """The commits after one point of a series up to another, with the subject of the last."""
+    return Commits(
+        when=when,
+        name=commit_range(last_good, first_bad),
+        subject=first_bad.commit.subject if first_bad.commit else "",
+        link=_range_link(series, last_good, first_bad),
+        after=tuple(after),
+    )
+
+
+def recovery(changes: Sequence[Change]) -> tuple[Commits, ...]:
+    """What reverted several changes, if one change point may have reverted all of them.
+
+    Args:
+        changes: At least one, the largest first.
+
+    Returns:
+        The commits of the last change point of the recovery, with how much was recovered and the
+        level since then relative to before the change; nothing if they were not reverted as one.
+    """
+    between = [
+        change.recovered_between for change in changes if change.recovered_between is not None
+    ]
+    first, series = changes[0].change_point.recovery, changes[0].series
+    amounts = {recovered_amount(change) for change in changes}
+    if first is None or len(between) < len(changes) or len(amounts) > 1:
+        return ()
+    good = max((good for good, _ in between), key=_moment)
+    bad = min((bad for _, bad in between), key=_moment)
+    if good.at >= bad.at:
+        return ()
+    when = f"{amounts.pop()} {day(series.points.moments[first.at].at)}"
+    remaining = filter(None, (remaining_change(changes),))
+    return (commits_between(series, good, bad, when, remaining),)
+
+
+def levels_text(change: Change) -> str:
+    """The levels before and after a change, in one unit."""
+    before, after = (
+        change.change_point.before,
+        change.change_point.before * change.change_point.ratio,
+    )
+    length, unit = display_unit(change.series, [before, after])
+    return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
+
+
+_DOUBTS: dict[Status, str] = {
+    "not significant": "after correction for all series",
+    "early warning": "in the last two runs, too few yet",
+}
+
+
+def status_of(
+    changes: Sequence[HistoryChange],
+    history: ChangeHistory,
+    notes: Sequence[str] = (),
+    *,
+    code: str = "",
+) -> Marked:
+    """The most urgent status of changes in one direction, and what is true of all of them."""
+    numbers = Counter(each.status for each in changes)
+    words = [status for status in STATUSES if numbers[status]]
+    reasons = {history.because(each.change) for each in changes} - {""}
+    answers = {history.answer(each.change) for each in changes} - {""}
+    tone: Tone = "good" if words[0] == "fixed" else "plain"
+    if changes[0].is_undecided and words[0] in {"new", "open"}:
+        tone = "bad"
+    every = (
+        _DOUBTS.get(words[0], ""),
+        ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
+        f"because {reasons.pop()}" if len(reasons) == 1 else "",
+        *notes,
+        answers.pop() if len(answers) == 1 else "",
+    )
+    return Marked(
+        word=VerdictWord(tone=tone, sign="", word=words[0]),
+        notes=tuple(filter(None, every)),
+        code=code,
+    )
+
+
+class ChangeGroup(Struct, frozen=True, kw_only=True):
+    """Changes of one scenario on one host, in one direction, that may come from one commit.
+
+    Attributes:
+        changes: At least one, the largest first.
+        history: All histories and decisions.
+        number: Its mark in the chart above; 0 if it has none.
+    """
+
+    changes: tuple[Change, ...]
+    history: ChangeHistory
+    number: int = 0
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
+        """One of the groups of `group_changes`."""
+        largest_first = sorted(
+            changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
+        )
+        return cls(changes=tuple(largest_first), history=history)
+
+    @property
+    def change(self) -> Change:
+        """The largest of them."""
+        return self.changes[0]
+
+    @property
+    def cells(self) -> str:
+        """Their number, in words; empty if there is only one."""
+        return f"{len(self.changes):,} series" if len(self.changes) > 1 else ""
+
+    @property
+    def name(self) -> str:
+        """The configuration of the only one, or their number."""
+        return self.cells or self.history.label(self.change.series).whole
+
+    @property
+    def label(self) -> Label | None:
+        """The configuration of the largest; None if its scenario or benchmark has no other."""
+        series = self.change.series
+        return None if series.cell in {"", "default"} else self.history.label(series)
+
+    @property
+    def size(self) -> VerdictWord:
+        """Size and direction, from the smallest to the largest."""
+        return change_sizes(self.changes)
+
+    @property
+    def location(self) -> str:
+        """The host, and the project if it was imported."""
+        series = self.change.series
+        return f"{series.project}, {series.host_name}" if series.project else series.host_name
+
+    @property
+    def change_cell(self) -> Marked:
+        """The size, for a single one with its interval and both levels."""
+        if self.cells:
+            return Marked(word=self.size)
+        return Marked(
+            word=self.size, bounds=size_interval(self.change), notes=(levels_text(self.change),)
+        )
+
+    @property
+    def status_cell(self) -> Marked:
+        """The status, the reason of a decision, the result of a re-run, and the id of one."""
+        each = self.history.assessed[self.change.id]
+        decided = each.decision.at[:10] if each.decision else ""
+        notes = (
+            f"marked as fixed on {decided}, but still present" if each.is_back else "",
+            last_day(self.change.series.points.latest_moment) if each.status == "retired" else "",
+        )
+        return status_of([each], self.history, notes, code="" if self.cells else each.id)
+
+    @property
+    def commits(self) -> Commits:
+        """Those that all may have come in, and what reverted all of them."""
+        when, recovered = day(self.change.since), recovery(self.changes)
+        return commits_between(self.change.series, *self._between, when, recovered)
+
+    @property
+    def command(self) -> CommandLine | None:
+        """The command that reproduces them, if asv measured both commits; None if unknown."""
+        return between_command([change.series for change in self.changes], *self._between)
+
+    @property
+    def _between(self) -> tuple[HistoryPoint, HistoryPoint]:
+        """The points before and after all of them."""
+        return (
+            max((change.last_good for change in self.changes), key=_moment),
+            min((change.first_bad for change in self.changes), key=_moment),
+        )
+
+    def members(self, address: Address, *, anchors: bool) -> Items | None:
+        """Each of the largest, with what is not that of all; None if there is only one."""
+        if not self.cells:
+            return None
+        items = []
+        for change in self.changes:
+            own = ChangeGroup(changes=(change,), history=self.history)
+            differs = own.commits if own.commits != self.commits else None
+            aside = (own.change_cell.bounds, own.status_cell.code, differs.text if differs else "")
+            items.append(
+                Item(
+                    own.name,
+                    f"{own.size.sign} {own.size.word}",
+                    ", ".join(filter(None, aside)),
+                    link=address(change.series),
+                    anchor=_anchor(change) if anchors else "",
+                )
+            )
+        return Items(tuple(items), most=_MOST_LISTED)
+
+
+def _anchor(change: Change) -> str:
+    return f"change-{change.id}"
+
+
+def _moment(point: HistoryPoint) -> str:
+    return point.at
+
+
+def group_changes(
+    changes: Sequence[Change], history: ChangeHistory
+) -> tuple[tuple[Change, ...], ...]:
+    """Group changes that may come from one commit.
+
+    Changes of one scenario, host, direction and status are grouped if their ranges share a moment.
+    The range that ends first defines a group, which includes all changes that began before its end.
+
+    Args:
+        changes: Changes; groups and their members keep this order.
+        history: All histories and decisions.
+    """
+    alike: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        series = change.series
+        key = (
+            series.project, series.host, series.scenario, series.unit,
+            change.is_regression, change.change_point.status, history.assessed[change.id].status,
+            history.because(change), history.answer(change).partition(":")[0],
+        )  # fmt: skip
+        alike.setdefault(key, []).append(change)
+    order = {change.id: index for index, change in enumerate(changes)}
+    groups = [
+        tuple(sorted(group, key=lambda change: order[change.id]))
+        for changes in alike.values()
+        for group in group_overlapping(changes)
+    ]
+    return tuple(sorted(groups, key=lambda group: order[group[0].id]))
+
+
+def change_table(
+    groups: Iterable[ChangeGroup],
+    title: str,
+    address: Address,
+    *,
+    anchors: bool = False,
+    notes: Iterable[str] = (),
+) -> Table:
+    """A row for each group of changes: what changed, by how much, its status, and since when.
+
+    Args:
+        groups: The changes.
+        title: The title of the table.
+        address: The address of a series.
+        anchors: Whether this is the table that links to a change lead to.
+        notes: What is said below it.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        series = group.change.series
+        rows.append(
+            (
+                Named(
+                    series.title,
+                    label=None if group.cells else group.label,
+                    note=", ".join(filter(None, (group.cells, group.location))),
+                    link=address(series),
+                    anchor=_anchor(group.change) if anchors and not group.cells else "",
+                ),
+                group.change_cell,
+                group.status_cell,
+                group.commits,
+                _commands(
+                    group,
+                    f"{series.title}, {group.name}, {group.location}, {group.size.word}",
+                    group.members(address, anchors=anchors),
+                ),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("series", "long"),
+            Column("change"),
+            Column("status"),
+            Column("since, commits", "long"),
+            Column("reproduce", "commands"),
+        ),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def numbered_table(groups: Sequence[ChangeGroup], title: str, *, several: bool) -> Table:
+    """The changes that are numbered in a chart; their configurations if it shows `several`.
+
+    A chart may be a third of a page wide: the status is below the size, the command below the
+    commits.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        label = group.history.label(group.change.series)
+        size, status = group.change_cell, group.status_cell
+        of = f"change {group.number or group.change.id}, {label.whole}"
+        rows.append(
+            (
+                str(group.number or "?"),
+                replace(
+                    size, notes=(*size.notes, status.word.word, *status.notes), code=status.code
+                ),
+                *((Named("", label=label),) if several else ()),
+                replace(group.commits, command=_commands(group, of) if group.command else None),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("mark", "number"),
+            Column("change"),
+            *((Column("configuration", "long"),) if several else ()),
+            Column("since, commits", "long"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Commands:
+    return Commands(lines=(group.command,) if group.command else (), of=of, members=members)
+
+
+def entry_commits(entry: CommitEntry) -> Commits:
+    """The commits that the changes of an entry may come from, and what reverted all of them."""
+    changes = [each.change for each in entry.leading.changes]
+    when = f"{day(entry.last_good.at)} to {day(entry.first_bad.at)}"
+    return commits_between(
+        changes[0].series, entry.last_good, entry.first_bad, when, recovery(changes)
+    )
+
+
+def entry_subject(entry: CommitEntry) -> str:
+    """The subject of an entry's commit, or why it has none."""
+    commit = entry.first_bad.commit
+    if not entry.is_of_commits:
+        return "the same commit before and after" if commit else "unknown commit"
+    return commit.subject if commit else ""
+
+
+def entry_table(
+    entries: Iterable[tuple[CommitEntry, Impact]],
+    history: ChangeHistory,
+    title: str,
+    address: Address,
+    *,
+    anchors: Callable[[CommitEntry], str] = lambda _: "",
+    evidence: Mapping[str, Sequence[str]] = {},
+    notes: Iterable[str] = (),
+) -> Table:
+    """A row for each commit with what it changed in one direction.
+
+    Args:
+        entries: The commits, each with one of its directions.
+        history: All histories and decisions.
+        title: The title of the table.
+        address: The address of a series and of a commit.
+        anchors: The id by which others link a commit's row.
+        evidence: What the hosts show of a commit's changes, in sentences, by the id of the entry.
+        notes: What is said below it.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for entry, impact in entries:
+        worse = impact is entry.regressions
+        other = entry.improvements if worse else entry.regressions
+        also = f"also {impact_extent(other)}: {impact_size(other)}" if other.benchmarks else ""
+        commits = entry_commits(entry)
+        rows.append(
+            (
+                Named(
+                    entry.id,
+                    tags=("secondary",) if impact.is_secondary else (),
+                    note=entry_subject(entry),
+                    link=address(entry),
+                    anchor=anchors(entry),
+                ),
+                Marked(
+                    word=VerdictWord(
+                        tone="bad" if worse else "good",
+                        sign="▼" if worse else "▲",
+                        word=impact_size(impact),
+                    ),
+                    notes=tuple(
+                        filter(None, (impact_extent(impact), also, *evidence.get(entry.id, ())))
+                    ),
+                ),
+                Items(
+                    tuple(
+                        Item(each.largest.series.title, link=address(each.largest.series))
+                        for each in impact.benchmarks
+                    ),
+                    most=_MOST_BENCHMARKS,
+                ),
+                status_of(impact.changes, history),
+                Commits(
+                    when=commits.when,
+                    name=commits.name if entry.is_of_commits else "",
+                    link=commits.link,
+                    after=commits.after,
+                ),
+                Commands(
+                    lines=tuple(line for _, line in triage_commands(entry, history.built).named),
+                    of=entry.id,
+                ),
+            )
+        )
+    return Table(
+        title=title,
+        columns=(
+            Column("commit", "long"),
+            Column("change", "long"),
+            Column("benchmarks", "long"),
+            Column("status"),
+            Column("since", "long"),
+            Column("commands", "commands"),
+        ),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def failure_table(
+    groups: Iterable[FailureGroup], address: Address, links: Mapping[str, str] = {}
+) -> Table:
+    """A row for each reason for which series stopped giving values.
+
+    Args:
+        groups: The series by reason.
+        address: The address of a series.
+        links: The address of the entry of each commit with changes, by its hash.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for group in groups:
+        by_benchmark: dict[tuple[str, str], list[Series]] = {}
+        for each in group.failing:
+            key = each.series.scenario, each.series.host
+            by_benchmark.setdefault(key, []).append(each.series)
+        named, first = [*by_benchmark.values()], group.failing[0].series
+        commit, longest = group.since.commit, max(each.points for each in group.failing)
+        link = links.get(commit.sha, "") if commit else ""
+        commands = [series_command(own) for own in named[:_MOST_FAILING]]
+        values = first.points.values[-_PRESENCE:]
+        rows.append(
+            (
+                Named(
+                    group.reason or "reason unknown",
+                    tags=("secondary",) if group.is_secondary else (),
+                    note=first.project or first.host_name,
+                ),
+                f"{len(group.failing):,}",
+                Items(
+                    tuple(Item(own[0].title, link=address(own[0])) for own in named),
+                    most=_MOST_FAILING,
+                ),
+                Presence(tuple(not math.isnan(value) for value in values)),
+                Commits(
+                    when=f"{day(group.since.at)}, {count(longest, 'run')}",
+                    subject="at the same commit as changes" if link else "",
+                    link=link,
+                ),
+                Commands(lines=tuple(filter(None, commands)), of=group.reason or "reason unknown"),
+            )
+        )
+    return Table(
+        title="Without values",
+        columns=(
+            Column("reason", "long"),
+            Column("series", "number"),
+            Column("benchmarks", "long"),
+            Column("latest runs", "drawing"),
+            Column("no result since", "long"),
+            Column("reproduce", "commands"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def series_name(series: Series) -> str:
+    """A series with its configuration and its host."""
+    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    cell = f" [{series.cell}]" if series.cell not in {"", "default"} else ""
+    return f"{series.title}{cell} on {where}"
