@@ -13,6 +13,8 @@ from corebound.analysis.tuning_checks import verification
 from corebound.machine.doctor.result import CheckResult
 from corebound.machine.topology import Topology
 from corebound.present.shown import Shown
+from corebound.records.run_record import Commit
+from corebound.stats.bisection import BisectionOutcome
 from corebound.stats.comparison import Comparison
 from corebound.workflow.nightly_steps import NightlyResult
 from support.build import a_cell, a_host, a_host_check
@@ -33,7 +35,10 @@ ODD = "<b>&'\"\n</td>"
 RACE, _ = a_tuning()
 VALUES: dict[str, object] = {
     "axes": {"threads": ODD},
-    "ending": None,
+    "ending": BisectionOutcome(
+        outcome="range", suspects=(), good=0, bad=0, slowdown_ratio=None, interval=None, tests=1
+    ),
+    "commits": (Commit(sha=ODD, committed_at=ODD, subject=ODD, dirty=False),),
     "measured": a_cell(scenario=ODD, axes=(("threads", ODD),)),
     "comparison": Comparison(
         speedup_ratio=1.1, interval=None, verdict="inconclusive", pairs=0, per_block=(),

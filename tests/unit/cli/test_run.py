@@ -96,7 +96,7 @@ def test_the_noise_floor_is_below_the_table_and_in_json(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_barely_excludes_one_is_not_rounded_to_one() -> None:
-    assert "1.0003–1.02  ▲ faster" in shown(told({"alone": 2.9}))
+    assert "1.0004–1.03  ▲ faster" in shown(told({"alone": 2.9}))
 
 
 def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:

@@ -49,7 +49,7 @@ def _answer(result: BisectResult) -> Iterator[str]:
     size = _size(ending)
     if ending.outcome == "out of time":
         if ending.suspects:
-            yield f"The ends differ: {result.cell.id} is {size} at the bad end."
+            yield f"The ends differ: {result.measured.id} is {size} at the bad end."
             yield f"It changed in one of {len(ending.suspects)} commits after {_commit_name(good)}"
             yield f"up to {_commit_name(bad)}."
         else:
