@@ -16,7 +16,7 @@ from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 
 # Explains the number below an inconclusive verdict.
-LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the estimated launches needed."
+LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the launches needed if the difference is as seen."
 
 # Between the labels of 1 and of another tick, as a share of the axis, so that they do not touch.
 _LEAST_LABEL_DISTANCE = 0.2

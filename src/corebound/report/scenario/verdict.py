@@ -383,7 +383,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
         )
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
-        support.append(f" At this noise about {needed} of each would decide it.")
+        support.append(f" If the difference is as seen, about {needed} of each would decide it.")
     return verdict, rich(*support, _same_text(result))
 
 
