@@ -89,7 +89,7 @@ def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
     monkeypatch.setenv("PASSED", "on")
     seen = suite / "seen"
     arguments = ("run", "suite/copying.yaml", "--env", "DROPPED=set", "--budget", "1s")
-    assert corebound(suite, *arguments).code == 0
+    assert corebound(suite, *arguments).code in {0, 5}  # one second decides little
 
     resumed = corebound(suite, "run", "--resume", "--json")
 
