@@ -287,7 +287,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             items.append(
                 Item(
                     own.name,
-                    f"{own.size.sign} {own.size.word}",
+                    own.size.word,
                     ", ".join(filter(None, aside)),
                     link=address(change.series),
                     anchor=_anchor(change) if anchors else "",
