@@ -75,16 +75,21 @@ def page(name: str) -> Element:
 def rows(root: Element) -> list[Element]:
     """The rows of all tables with values, but for heads, details and what groups others.
 
-    In a heat map, every cell leads to a row of another table.
+    In a heat map, every cell leads to a row of another table. Where time went is no measurement.
     """
     return [
         row
         for body in root.all("tbody")
-        if (table := body.within("table")) is None or "heat" not in table.classes
+        if (table := body.within("table")) is None
+        or not ("heat" in table.classes or is_of_time(table))
         for row in body.all("tr")
         if "detail" not in row.classes
         and not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))
     ]
+
+
+def is_of_time(table: Element) -> bool:
+    return any(caption.text == "Where the time went" for caption in table.all("caption"))
 
 
 def commands(element: Element | None) -> list[str]:

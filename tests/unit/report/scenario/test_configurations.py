@@ -146,7 +146,7 @@ def test_the_closest_configuration_is_not_a_duplicate_of_the_baseline() -> None:
         ("binding=physical-cores", (0, 1), 10.0),
     )
 
-    assert "Closest: one CPU, 1.01× slower." in plain(verdict_of(result)[1])
+    assert "Fastest alternative: one CPU, 1.01× slower." in plain(verdict_of(result)[1])
     (row,) = overview_page([result], PageContext(now=NOW)).rows
     assert row.advice.best is not None
     assert row.advice.best.name == "one CPU"
@@ -174,7 +174,7 @@ def test_a_duplicate_of_the_baseline_is_named_if_nothing_else_was_compared() -> 
         bindings, ("binding=none", (0, 1), 10.0), ("binding=physical-cores", (0, 1), 10.0)
     )
 
-    assert "Closest: physical cores, 1.00×." in plain(verdict_of(result)[1])
+    assert "Fastest alternative: physical cores, 1.00×." in plain(verdict_of(result)[1])
 
 
 def test_a_duplicate_of_the_baseline_never_wins_and_its_row_says_why() -> None:
