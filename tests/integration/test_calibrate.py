@@ -126,7 +126,8 @@ def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
     a_history(suite, real, slower=3.0)
     a_suite(suite, steps=SLEEP.replace("sleep(seconds)", "sleep(3 * seconds)"))
 
-    code, out, _ = corebound(suite, "regressions", "--confirm")
+    # As Markdown, because a terminal breaks the lines of a cell.
+    code, out, _ = corebound(suite, "regressions", "--confirm", "--format", "md")
 
     assert code == 1
     assert "confirmed" in out
@@ -137,7 +138,8 @@ def test_a_changed_cell_cannot_be_confirmed(suite: Path, real: Stored) -> None:
     a_history(suite, real, slower=3.0)
     a_suite(suite, seconds=0.003)
 
-    code, out, _ = corebound(suite, "regressions", "--confirm")
+    # As Markdown, because a terminal breaks the lines of a cell.
+    code, out, _ = corebound(suite, "regressions", "--confirm", "--format", "md")
 
     assert code == 1
     assert "could not be measured again" in out

@@ -154,6 +154,10 @@ _DOUBTS: dict[Status, str] = {
 }
 
 
+# Results of re-runs that are shown of the changes that a row sums up.
+_MOST_ANSWERS = 3
+
+
 def status_of(
     changes: Sequence[HistoryChange],
     history: ChangeHistory,
@@ -174,7 +178,7 @@ def status_of(
         ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
         f"because {reasons.pop()}" if len(reasons) == 1 else "",
         *notes,
-        answers.pop() if len(answers) == 1 else "",
+        *sorted(answers)[:_MOST_ANSWERS],
     )
     return Marked(
         word=VerdictWord(tone=tone, sign="", word=words[0]),
