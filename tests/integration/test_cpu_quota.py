@@ -134,10 +134,11 @@ def test_the_next_run_removes_what_a_run_killed_with_its_supervisor_left(tmp_pat
     assert group is not None
     (Path("/") / group.folders[0] / "corebound-0123abcd").mkdir()
 
-    subprocess.run(
-        RUN, cwd=written(tmp_path, "counts", iterations=2), capture_output=True, check=True
+    ended = subprocess.run(
+        RUN, cwd=written(tmp_path, "counts", iterations=2), capture_output=True, text=True
     )
 
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     assert cgroups() == set()
 
 
