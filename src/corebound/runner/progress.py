@@ -53,6 +53,8 @@ class CellProgress(Struct, kw_only=True):
         starts_alone: Whether it starts with no other launch any more.
         is_profiled: Whether its operators have been profiled.
         refused_profiles: The number of refused profiles.
+        longest_start_ns: The longest time that an `ok` launch took beside its iterations; None
+            without one.
     """
 
     planned: PlannedCell
@@ -64,6 +66,7 @@ class CellProgress(Struct, kw_only=True):
     starts_alone: bool = False
     is_profiled: bool = False
     refused_profiles: int = 0
+    longest_start_ns: int | None = None
     _summaries: dict[str, LaunchSummary] = field(default_factory=dict)
 
     def add(self, launch: Launch, *, resumed: bool) -> None:
@@ -81,6 +84,10 @@ class CellProgress(Struct, kw_only=True):
         self.starts_alone |= was_noisy or has_failed
         if not is_repeated:
             self.launches[launch.block] = launch
+            if launch.status == "ok":
+                self.longest_start_ns = max(
+                    self.longest_start_ns or 0, besides_iterations_ns(launch)
+                )
             return
         self.refused.append(launch.block)
         if launch.alternated:
@@ -375,12 +382,9 @@ class ScenarioProgress:
         The start takes as long as the longest so far, the iterations as those of the baseline.
         """
         usual_s = usual_start_s(self.cells[key].planned) * time_left.start_factor
-        started_ns = [
-            besides_iterations_ns(launch)
-            for cell in self.cells.values()
-            for launch in self._ok(cell)
-        ]
-        start_s = max(started_ns) / 1e9 if started_ns else usual_s
+        starts_ns = [cell.longest_start_ns for cell in self.cells.values()]
+        known_ns = [start_ns for start_ns in starts_ns if start_ns is not None]
+        start_s = max(known_ns) / 1e9 if known_ns else usual_s
         baseline = self.cells[self._baselines.get(key, key)]
         medians_ns = [baseline.summarised(launch).median_ns for launch in self._ok(baseline)]
         iteration_s = statistics.median(medians_ns) / 1e9 if medians_ns else 0.0
@@ -396,10 +400,9 @@ class ScenarioProgress:
         if last is not None and last.share_s is not None:
             return _LARGER_SHARE * last.share_s
         medians_ns = [cell.summarised(launch).median_ns for launch in self._ok(cell)]
-        if not medians_ns:
+        if not medians_ns or cell.longest_start_ns is None:
             return 0.0
-        start_ns = max(map(besides_iterations_ns, self._ok(cell)))
-        return (start_ns + LEAST_ITERATIONS * statistics.median(medians_ns)) / 1e9
+        return (cell.longest_start_ns + LEAST_ITERATIONS * statistics.median(medians_ns)) / 1e9
 
     def is_repeated(self, key: str) -> bool:
         """Whether a cell is launched again in this block.
