@@ -154,8 +154,8 @@ _DOUBTS: dict[Status, str] = {
 }
 
 
-# Results of re-runs that are shown of the changes that a row sums up.
-_MOST_ANSWERS = 3
+# Of the changes that a row sums up: the most reasons that are shown, and results of re-runs.
+_MOST_NOTES = 3
 
 
 def status_of(
@@ -165,7 +165,7 @@ def status_of(
     *,
     code: str = "",
 ) -> Marked:
-    """The most urgent status of changes in one direction, and what is true of all of them."""
+    """The most urgent status of changes in one direction, and what is said of them."""
     numbers = Counter(each.status for each in changes)
     words = [status for status in STATUSES if numbers[status]]
     reasons = {history.because(each.change) for each in changes} - {""}
@@ -176,9 +176,9 @@ def status_of(
     every = (
         _DOUBTS.get(words[0], ""),
         ", ".join(f"{numbers[word]} {word}" for word in words) if len(words) > 1 else "",
-        f"because {reasons.pop()}" if len(reasons) == 1 else "",
+        *(f"because {reason}" for reason in sorted(reasons)[:_MOST_NOTES]),
         *notes,
-        *sorted(answers)[:_MOST_ANSWERS],
+        *sorted(answers)[:_MOST_NOTES],
     )
     return Marked(
         word=VerdictWord(tone=tone, sign="", word=words[0]),
