@@ -13,7 +13,7 @@ from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import plan_cells
 from corebound.records.launch_record import Launch, Status
 from corebound.records.telemetry import Pauses
-from corebound.runner import Clock, Job, Runner, Task
+from corebound.runner import Clock, Job, Observer, Runner, Task
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Alternating
 from corebound.worker.protocol import EndedBy
@@ -116,6 +116,7 @@ def a_runner(
     clock: Callable[[], float] = lambda: 0.0,
     operators: bool = True,
     expected_s: Mapping[str, float] | None = None,
+    observer: Observer | None = None,
 ) -> Runner:
     return Runner(
         a_run(seed=seed),
@@ -123,7 +124,7 @@ def a_runner(
         done=tuple(kept),
         append=kept.append,
         launch=one_by_one(launch),
-        observer=Silent(),
+        observer=observer or Silent(),
         clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
         time_left=TimeLeft(expected_s or {}),
         budget_s=budget_s,

@@ -127,8 +127,11 @@ _DEVIATED_FIX = (
     "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
     " or adapt the cell."
 )
-# The rest of a share is for an iteration that has begun, and for the end of the launch.
+# What a share leaves for iterations, and at least, in seconds: the start may have used it up. The
+# rest is for an iteration that has begun, and for the end of the launch.
 _ITERATING_SHARE = 0.9
+_ENDING_S = 0.2
+_LEAST_LEFT_S = 0.5
 # How long a worker may take to exit after its work: atexit handlers, pools.
 EXIT_S = 10.0
 # How often to check whether the run has been interrupted while others have their turn, and whether
@@ -258,7 +261,7 @@ class _Session:
             look_ns=self._monitor.look_ns,
             workers=workers,
             # The workers themselves are among those that a share ended.
-            leftover_processes=() if self._is_cut and self._was_killed() else leftovers,
+            leftover_processes=() if self._is_cut else leftovers,
             log=tail(self._log),
             trace=self._trace(),
             host=self._monitor.host,
@@ -320,7 +323,8 @@ class _Session:
         self._paused_before_ns = self._paused_ns()
         most_ns = None
         if self._has_share:
-            most_ns = round(max(self._left_s(), 0.0) * _ITERATING_SHARE * 1e9)
+            self._began_s += max(_LEAST_LEFT_S - self._left_s(), 0.0)
+            most_ns = round((self._left_s() * _ITERATING_SHARE - _ENDING_S) * 1e9)
         for connection in self._connections:
             connection.go(alternates, most_ns)
         try:

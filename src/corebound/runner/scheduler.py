@@ -168,7 +168,7 @@ class Runner:
                     continue
                 has_launched = True
                 capped = tuple(replace(progress.capped(job), share_s=share_s) for job in fitting)
-                self._launch(progress, capped, left=self._launches_left(outlooks))
+                self._launch(progress, capped, left=self._launches_left(progress, outlooks))
                 if len(fitting) < len(worth):
                     return False
                 retries += [job.again for job in fitting if progress.is_repeated(job.key)]
@@ -280,15 +280,22 @@ class Runner:
         again_s = sum(progress.least_launch_s(job.key, self._time_left) for job in jobs)
         return first_s + again_s <= self._left_s
 
-    def _launches_left(self, outlooks: Sequence[Outlook]) -> dict[str, int]:
-        """How many launches of each scenario there are at most until the budget ends."""
+    def _launches_left(
+        self, current: ScenarioProgress, outlooks: Sequence[Outlook]
+    ) -> dict[str, int]:
+        """How many launches of each scenario there are at most until the budget ends.
+
+        The current block may end in the budget even if it does not seem so now.
+        """
         turns = self._turns(outlooks, lambda one: one.most)
         held = blocks_within(turns, self._left_s)
         return {
-            progress.scenario.name: max(
-                sum(number - is_over for is_over in outlook.open.values()), 0
+            progress.scenario.name: sum(
+                max(blocks, 1) - (not progress.is_repeated(cell.key))
+                for cell in outlook.open
+                if blocks or progress is current
             )
-            for progress, outlook, number in zip(self._progress, outlooks, held, strict=True)
+            for progress, outlook, blocks in zip(self._progress, outlooks, held, strict=True)
         }
 
     def _skip(self, progress: ScenarioProgress, job: Job, why: CannotRun | None) -> None:

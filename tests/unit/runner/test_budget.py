@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
@@ -24,12 +24,23 @@ HANGING = math.inf
 class Host(Struct):
     """A host with a clock, on which launches are ended at their share as a real one does.
 
-    `steps_s` are the seconds of an iteration of each cell, by scenario and key.
+    `steps_s` are the seconds of an iteration of each cell, by scenario and key. `progress` has
+    each launch that started, and how many of its scenario were said to be left, with it.
     """
 
     steps_s: Mapping[tuple[str, str], float]
     start_s: float = 0.1
     now_s: float = 0.0
+    progress: list[tuple[Job, int]] = field(default_factory=list)
+
+    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
+        self.progress.append((job, left[job.planned.cell.scenario]))
+
+    def ended(self, launch: Launch) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
 
     def launch(self, job: Job) -> LaunchResult:
         step_s = self.steps_s[job.planned.cell.scenario, job.key]
@@ -60,6 +71,7 @@ class Host(Struct):
             budget_s=budget_s,
             clock=lambda: self.now_s,
             expected_s=expected_s,
+            observer=self,
         ).run()
         return kept
 
@@ -188,3 +200,10 @@ def test_a_run_ends_in_its_budget_and_goes_breadth_first(
     early = {launch.cell.scenario for launch in kept[:first_second]}
     late = {launch.cell.scenario for launch in kept[first_second:] if launch.block == 0} - early
     assert not late
+    for number, (job, left) in enumerate(host.progress):
+        later = {other.name for other, _ in host.progress[number:] if is_same_block(other, job)}
+        assert len(later) <= left
+
+
+def is_same_block(one: Job, other: Job) -> bool:
+    return (one.planned.cell.scenario, one.block) == (other.planned.cell.scenario, other.block)
