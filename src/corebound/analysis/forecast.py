@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -149,18 +149,7 @@ def experience(result: ScenarioResult) -> Experience | None:
 def time_of_launch(launches: Collection[Launch]) -> float | None:
     """The time that an `ok` launch takes with its share of the others, in seconds."""
     ok = sum(launch.status == "ok" for launch in launches)
-    return _total_s(launches) / ok if ok else None
-
-
-def _total_s(launches: Iterable[Launch]) -> float:
-    """The time that launches took, in seconds.
-
-    In older records, each launch that alternated has the time of all.
-    """
-    return sum(
-        launch.duration_ns / 1e9 / (1 if launch.started_with else 1 + len(launch.alternated))
-        for launch in launches
-    )
+    return sum(launch.own_duration_ns for launch in launches) / 1e9 / ok if ok else None
 
 
 def besides_iterations_ns(launch: Launch) -> int:
@@ -217,11 +206,11 @@ class TimeLeft:
     def add(self, launch: Launch) -> None:
         """Count a launch."""
         scenario = launch.cell.scenario
-        self._last_s[launch.cell.id] = _total_s((launch,))
+        self._last_s[launch.cell.id] = launch.own_duration_ns / 1e9
         if launch.served is None:
             start_s = launch.cell.runtime.start_up_s
             self._starts.append(besides_iterations_ns(launch) / 1e9 / max(start_s, 0.1))
-        self._took_s[scenario] += _total_s((launch,))
+        self._took_s[scenario] += launch.own_duration_ns / 1e9
         self._attempts[scenario] += 1
         self._refused[scenario] += is_refused(launch)
 

@@ -37,10 +37,9 @@ def time_spent(
         groups.setdefault(frozenset({launch.id, *launch.alternated}), []).append(launch)
     spent: dict[str, TimeSpent] = {}
     for group in groups.values():
-        # Launches that alternate take turns, so that each took as long as all of them.
-        whole_ns = max(launch.duration_ns for launch in group)
+        whole_ns = sum(launch.own_duration_ns for launch in group)
         iterating_ns = [_iterating_ns(launch) for launch in group]
-        rest_ns = max(whole_ns - sum(iterating_ns), 0) // len(group)
+        rest_ns = round(max(whole_ns - sum(iterating_ns), 0) / len(group))
         for launch, own_ns in zip(group, iterating_ns, strict=True):
             parts = spent.setdefault(launch.cell.scenario, TimeSpent())
             parts.update(_parts(launch, own_ns, rest_ns, summaries))

@@ -285,6 +285,11 @@ class Launch(Struct, frozen=True, kw_only=True):
     least_iteration_ns: Count | None = None
 
     @property
+    def own_duration_ns(self) -> float:
+        """Its duration, without that of the launches that it alternated with."""
+        return self.duration_ns / (1 if self.started_with else 1 + len(self.alternated))
+
+    @property
     def faults_per_iteration(self) -> float | None:
         """Minor page faults of each timed iteration of each worker; None if they are unknown."""
         faults = self.host.total("minor_faults") if self.host else None

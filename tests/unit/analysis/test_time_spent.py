@@ -41,9 +41,14 @@ def test_a_launch_starts_warms_up_and_measures() -> None:
     assert spent == TimeSpent(start_up=4 * SECOND, warm_up=SECOND // 2, measuring=SECOND // 2)
 
 
-def test_launches_that_alternate_share_the_time_that_both_took() -> None:
-    one = took(6, 0, 1, 1, id="one", alternated=("other",))
-    other = took(6, 0, 2, id="other", alternated=("one",))
+@pytest.mark.parametrize(("durations_s", "started_with"), [((6, 6), False), ((2.5, 3.5), True)])
+def test_launches_that_alternate_share_the_time_that_both_took(
+    durations_s: tuple[float, float], started_with: bool
+) -> None:
+    # In records without `started_with`, each has the duration of both.
+    with_one, with_other = (("one",), ("other",)) if started_with else ((), ())
+    one = took(durations_s[0], 0, 1, 1, id="one", alternated=("other",), started_with=with_other)
+    other = took(durations_s[1], 0, 2, id="other", alternated=("one",), started_with=with_one)
 
     spent = spent_by(one, other)
 
