@@ -20,7 +20,7 @@ def short_names(cells: Sequence[Cell]) -> str:
 
 
 def long_names(cells: Sequence[Cell]) -> str:
-    """The cells in running text: `unbound or one node with 2 threads or one thread a core`."""
+    """The cells in running text: `unbound or one node with 2 threads or one thread per core`."""
     return "; ".join(
         " with ".join(choices[:2]) + "".join(f" and {choice}" for choice in choices[2:])
         for product in _products(cells, axis_value)

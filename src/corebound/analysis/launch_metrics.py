@@ -22,7 +22,7 @@ from corebound.stats.interference import (
 )
 from corebound.stats.launch_summary import CellSummary, is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
-from corebound.units import cpu_quota, duration, percent, ratio, size
+from corebound.units import cpu_quota, duration, percent, size
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ def cpu_of(cell: CellResult) -> Iterator[Fact]:
     if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
         yield Fact(
             value=duration(summary.cpu_median_ns),
-            says=f"CPU time {metric_of((cell,)).each}, {ratio(busy)} its wall time",
+            says=f"CPU time per {metric_of((cell,)).unit} ({busy:.3g} CPUs busy)",
         )
     elif is_too_short(summary):
         yield Fact(value="–", says="CPU time: an iteration is too short for the CPU clock")
@@ -185,7 +185,7 @@ def host_facts(launch: Launch) -> tuple[Fact, ...]:
         *_gpus(host),
         _share(host.share("steal_ns", cpus=len(host.cpus)), "CPU time stolen by the hypervisor"),
         _share(host.share("foreign_ns", cpus=len(host.cpus)), "CPU time used by other programs"),
-        _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
+        *(_share(host.share(counter), says) for counter, says in _PRESSURES),
         *_throttled(launch.quota, host),
         _clock(host),
     ]
@@ -235,7 +235,11 @@ def _gpus(host: HostOverTime) -> Iterator[Fact]:
         yield Fact(value=_UNAVAILABLE, says="time a GPU was busy")
 
 
-_PRESSURES: tuple[HostCounter, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
+_PRESSURES: tuple[tuple[HostCounter, str], ...] = (
+    ("cpu_pressure_ns", "CPU pressure on the host"),
+    ("memory_pressure_ns", "memory pressure on the host"),
+    ("io_pressure_ns", "I/O pressure on the host"),
+)
 _UNAVAILABLE = "unavailable"
 
 

@@ -143,7 +143,7 @@ _PROPERTIES = (
     _Property(name="share of memory on node 0", of=_memory_on_node_0),
     _Property(name="peak memory", of=peak_rss_bytes),
     _Property(
-        name="number of page faults an iteration", of=lambda launch: launch.faults_per_iteration
+        name="number of page faults per iteration", of=lambda launch: launch.faults_per_iteration
     ),
     _Property(name="number of threads", of=threads),
     _Property(name="size of the thread pool", of=_pool_size),

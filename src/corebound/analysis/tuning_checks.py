@@ -68,7 +68,7 @@ def launched_proof(
         for name in (DIRECT, artefact.kind)
     )
     if not direct or not through:
-        return Proof(artefact=artefact, state="written", evidence="Not launched.")
+        return Proof(artefact=artefact, state="written", evidence="Not tested.")
     failed = next((launch for launch in through if launch.status != "ok"), None)
     if failed is not None:
         evidence = f"A launch through it {failed.status}: {failed.reason}"

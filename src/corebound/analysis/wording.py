@@ -226,7 +226,7 @@ def axis_value(cell: Cell, axis: str) -> str:
 
     >>> from support.build import a_cell
     >>> axis_value(a_cell(axes=(("threads", "per-core"),)), "threads")
-    'one thread a core'
+    'one thread per core'
     >>> axis_value(a_cell(axes=(("cpu_quota", "1.5"),)), "cpu_quota")
     'quota of 1.5 CPUs'
     >>> axis_value(a_cell(axes=(("openmp", "llvm"),)), "openmp")
@@ -314,7 +314,7 @@ def differing_axes(cell: Cell, other: Cell) -> list[str]:
 def _threads(value: str) -> str:
     rules = {
         "default": "default threads",
-        "per-core": "one thread a core",
+        "per-core": "one thread per core",
         "per-cpu": "one thread a CPU",
         "host-cores": "as many threads as the host has cores",
         "cores-per-worker": "cores-per-worker threads",

@@ -259,7 +259,7 @@ def _evidence(cell: CellEvidence, compared: CellEvidence | None) -> tuple[str, .
     per = "request" if any(launch.served for launch in cell.ok) else "iteration"
     measures: tuple[tuple[str, Callable[[CellEvidence], str | None], str], ...] = (
         ("run-queue wait", _run_queue_wait, " of ready time"),
-        ("involuntary context switches", _involuntary_switches, " per launch"),
+        ("preemptions", _involuntary_switches, " per launch"),
         (f"CPU time per {per}", lambda other: _duration(other.summary.cpu_median_ns), ""),
         (f"time per {per}", lambda other: _duration(other.summary.median_ns), ""),
     )

@@ -121,9 +121,9 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
         rule="memory-returned",
         tone="warn",
         what=f"{percent(share, 0)} of the CPU time is spent in the kernel, with {faults:,.0f} page"
-        " faults an iteration: memory is returned to the kernel and taken again.",
+        " faults per iteration: memory is returned to the kernel and taken again.",
         evidence=(
-            f"page faults an iteration, by launch: {min(counts):,.0f} to {max(counts):,.0f}",
+            f"page faults per iteration, by launch: {min(counts):,.0f} to {max(counts):,.0f}",
             "launches with a different number of them differ in time",
         ),
         fix="Keep the memory: `env: {MALLOC_TRIM_THRESHOLD_: '1000000000',"
@@ -191,7 +191,7 @@ def _is_random(name: str) -> bool:
 
 def _line(operator: Operator, share: float) -> str:
     return (
-        f"{operator.type}: {duration(operator.total_ns)} an iteration in"
+        f"{operator.type}: {duration(operator.total_ns)} per iteration in"
         f" {counted(operator.calls)} calls, {percent(share, 0)}"
     )
 

@@ -374,8 +374,8 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         )
     else:
         sentences.append(
-            "The race ended too early to say how much better another configuration may be."
-            " Give it a larger `--budget`."
+            "The race ended too early to say how much better another configuration may be: use a"
+            " larger `--budget`."
         )
     fresh = min((finalist.summary.attempts for finalist in result.confirmed), default=0)
     sentences.append(
@@ -392,9 +392,7 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         )
     most = max((finalist.summary.attempts for finalist in result.confirmed), default=0)
     if most > fresh >= result.tuning.rule.confirm_blocks:
-        sentences.append(
-            f"These did not decide between the winner and the default, so these two got {most}."
-        )
+        sentences.append(f"Winner and default were tied after {fresh}, so each got {most}.")
     if fresh < result.tuning.rule.confirm_blocks:
         sentences.append(
             f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"

@@ -10,7 +10,7 @@ from corebound.scenario.objectives import Objective
 # The share of a budget that a race has; the rest is for the fresh launches of the finalists.
 RACE_SHARE = 0.7
 # Why a configuration was not launched at all.
-NO_TIME = "the budget has no time for it"
+NO_TIME = "no time left in the budget"
 
 
 class RaceRule(Struct, frozen=True, kw_only=True):

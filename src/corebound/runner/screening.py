@@ -23,7 +23,7 @@ from corebound.stats.launch_summary import Warmup, first_used_iteration
 Screened = tuple[LaunchResult, Disturbance | None]
 
 _REFUSED_FIX = f"{CONTINUES} `corebound doctor` shows what else uses this host."
-_ALONE_FIX = f"{CONTINUES} `measure: {{alternate: never}}` saves this attempt."
+_ALONE_FIX = f"{CONTINUES} To avoid this attempt, set `measure: {{alternate: never}}`."
 
 
 def screen(

@@ -40,7 +40,7 @@ def check_artefact(artefact: Artefact, *, python: str) -> Proof:
     problem = "; ".join(problems)
     if problem:
         return Proof(artefact=artefact, state="wrong", evidence=problem)
-    return Proof(artefact=artefact, state="checked", evidence=f"Not launched here; {checked}.")
+    return Proof(artefact=artefact, state="checked", evidence=f"Not tested here; {checked}.")
 
 
 def _said(argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:

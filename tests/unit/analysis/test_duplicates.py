@@ -116,5 +116,5 @@ def test_names_that_share_values_are_joined() -> None:
     assert short_names(cells) == "none | physical-cores | node, 2 | per-core"
     assert short_names(cells[:3]) == "none | physical-cores, 2; none, per-core"
     assert long_names(cells) == (
-        "unbound, physical cores or one node with 2 threads or one thread a core"
+        "unbound, physical cores or one node with 2 threads or one thread per core"
     )

@@ -108,7 +108,7 @@ def with_faults(faults: int) -> Callable[[Launch], Launch]:
     ("fast", "slow", "name"),
     [
         (with_nodes(1, 0), with_nodes(0, 1), "share of memory on node 0"),
-        (with_faults(100), with_faults(4000), "number of page faults an iteration"),
+        (with_faults(100), with_faults(4000), "number of page faults per iteration"),
     ],
 )
 def test_a_property_that_goes_with_the_mode_is_named(

@@ -28,7 +28,7 @@ def test_the_planted_best_is_recommended_with_its_gain_from_fresh_launches() -> 
     assert gain is not None
     assert gain.pairs == 6  # the fresh launches alone
     assert gain.speedup_ratio == pytest.approx(10 / 8, rel=0.02)
-    assert headline(result).startswith("Use physical cores, one thread a core: 1.2")
+    assert headline(result).startswith("Use physical cores, one thread per core: 1.2")
 
 
 def test_a_default_that_is_best_is_kept() -> None:

@@ -98,7 +98,7 @@ def test_memory_that_is_returned_and_taken_again_is_reported(
     if is_found:
         # 6 windows, 29 iterations after the first.
         assert "20 %" in findings["memory-returned"].what
-        assert "4,138 page faults an iteration" in findings["memory-returned"].what
+        assert "4,138 page faults per iteration" in findings["memory-returned"].what
     assert "memory-returned" not in findings_in(on(host))
 
 

@@ -34,7 +34,7 @@ def test_a_terminal_begins_with_the_recommendation_and_ends_with_the_records() -
     print_sections(tune_sections(a_race(), records="records/r1.jsonl"), Console(file=out, width=80))
 
     lines = out.getvalue().splitlines()
-    assert lines[0].startswith("Use physical cores, one thread a core: 1.25× faster")
+    assert lines[0].startswith("Use physical cores, one thread per core: 1.25× faster")
     assert lines[2].startswith("With 95 % confidence")
     assert lines[-2:] == [
         "Not tried: One node: beyond `--max-candidates 4`",
@@ -48,7 +48,7 @@ def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
     columns, rows = table.in_words
     assert "blocks" not in [column.heading for column in columns]
     assert [(row[0], row[1]) for row in rows] == [
-        ("Physical cores, one thread a core (recommended)", "stayed"),
+        ("Physical cores, one thread per core (recommended)", "stayed"),
         ("The default", "dropped after block 3"),
         ("One CPU, 1 thread", "dropped after block 2"),
         ("Unbound, 1 thread", "dropped after block 2"),
@@ -91,7 +91,7 @@ def test_a_headline_says_how_many_of_all_candidates_were_tried() -> None:
 def test_the_winner_is_compared_with_each_finalist_by_fresh_launches() -> None:
     (winner, *_), (default, _, change), *_ = fresh_table(a_race()).rows
 
-    assert (winner, default) == ("Physical cores, one thread a core", "The default")
+    assert (winner, default) == ("Physical cores, one thread per core", "The default")
     assert text_of(change).startswith("1.25× faster (95 % CI 1.2")
 
 

@@ -148,5 +148,5 @@ def test_cpu_time_is_left_out_where_reading_its_clock_takes_some_of_it() -> None
         "CPU time: an iteration is too short for the CPU clock": "–"
     }
     assert told(cpu_of(of_iterations(1_000_000, 1_500_000))) == {
-        "CPU time an iteration, 1.50× its wall time": "1.50 ms"
+        "CPU time per iteration (1.5 CPUs busy)": "1.50 ms"
     }

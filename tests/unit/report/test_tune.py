@@ -36,5 +36,5 @@ def test_a_winner_that_does_not_clearly_beat_the_default_is_not_recommended() ->
     page = tune_page(result, (), loads=None, now=NOW)
 
     assert result.advice == "inconclusive"
-    assert page.race.rows[0][0] == Named("Physical cores, one thread a core", ("winner",))
+    assert page.race.rows[0][0] == Named("Physical cores, one thread per core", ("winner",))
     assert result.to_set is None

@@ -93,7 +93,7 @@ def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
     assert "binding=one-cpu" in raced_keys  # the most promising other one
     # Before the first launch, its time is unknown.
     assert len(skipped) >= 1
-    assert set(skipped.values()) == {"the budget has no time for it"}
+    assert set(skipped.values()) == {"no time left in the budget"}
     tuning = task.tuning
     assert tuning is not None
     result = analyse_tuning(

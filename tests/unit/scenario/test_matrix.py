@@ -291,7 +291,7 @@ SCENARIO = a_scenario(
 def test_a_label_leaves_out_axes_with_one_value_under_the_profile() -> None:
     cells = expand(SCENARIO, "s.yaml", "quick")
 
-    assert [full_name(cell) for cell in cells] == ["default threads", "one thread a core"]
+    assert [full_name(cell) for cell in cells] == ["default threads", "one thread per core"]
     assert [cell.label for cell in cells] == ["default", "per-core"]
 
 
@@ -334,7 +334,7 @@ def test_a_page_shows_values_that_all_cells_share_once() -> None:
     )
 
     names = [full_name(cell_result.cell) for cell_result in result.cells]
-    assert names == ["default threads", "one thread a core"]
+    assert names == ["default threads", "one thread per core"]
     assert page.hero.context.startswith("model small, 2 workers, on ")
 
 

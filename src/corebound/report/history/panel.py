@@ -347,7 +347,7 @@ def _caption(
     measured = (
         unit
         if all_series[0].unit != "ns" or all_series[0].project
-        else f"{unit} an iteration or request"
+        else f"{unit} per iteration or request"
     )
     thinned = any(len(series.points) > most for series in all_series)
     extremes = "; minimum and maximum of each stretch" if thinned else ""

@@ -394,7 +394,9 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
         parts += [" by ", strong(row.commits.name, row.commits.link)] if row.commits.name else []
         parts.append(". ")
     more = len(groups) - _MOST_EVENTS
-    return [*parts, f"{count(more, 'change')} more below. "] if more > 0 else parts
+    if more > 0:
+        parts.append(f"{more:,} more {'change' if more == 1 else 'changes'} below. ")
+    return parts
 
 
 def _cells_of_event(group: Sequence[Change], first: Series, all_series: Sequence[Series]) -> str:

@@ -464,7 +464,7 @@ def _single_values(results: Sequence[ScenarioResult]) -> _Headline:
     reason = first_reason(launch for each in results for launch in each.launches)
     return _Headline(
         verdict=rich("No launch counts yet."),
-        support=coded(f"The first reason given: {reason}") if reason else support,
+        support=coded(f"Reason: {reason}") if reason else support,
     )
 
 

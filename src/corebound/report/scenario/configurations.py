@@ -197,7 +197,8 @@ def _number_text(result: ScenarioResult) -> str:
     incomplete = result.incomplete
     if incomplete is not None and incomplete.never:
         total = count(number + incomplete.never, "configuration")
-        return f"{number:,} of {total}; the others were never launched"
+        others = "was" if incomplete.never == 1 else "were"
+        return f"{number:,} of {total}; {incomplete.never:,} {others} not launched"
     same = same_configurations(result)
     every = number + sum(len(cell.duplicates) for cell in result.cells)
     if same:
@@ -229,8 +230,8 @@ def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     off = sum(not axis.holds(ratio) for ratio in ratios)
     if not off:
         return ""
-    text = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
-    return f"{text}: {relative_speed(min(ratios))} to {relative_speed(max(ratios))}"
+    text = f"{off} of {count(len(ratios), 'pair')} off the axis"
+    return f"{text}; all pairs: {relative_speed(min(ratios))} to {relative_speed(max(ratios))}"
 
 
 def _row(

@@ -352,7 +352,7 @@ def operator_table(
         stacked_bars=stacked_bars(columns),
         columns=tuple(columns),
         unit=writer.unit,
-        per=_by_period(columns, "in total", "an iteration", "an iteration or in total"),
+        per=_by_period(columns, "in total", "per iteration", "per iteration or in total"),
         rows=writer.type_rows(),
         phases=tuple(writer.row(f"of it {name}", partial(_phase_ns, name=name)) for name in names),
         sums=tuple(_total_rows(columns, writer, launches=launches)),

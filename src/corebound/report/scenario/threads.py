@@ -301,7 +301,7 @@ def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> I
     yield from cpu_of(cell)
     spin = spin_share(cell.summary, [other.summary for other in result.cells])
     if spin is not None:
-        yield Fact(value=percent(spin, 0), says="spin-wait (upper bound)")
+        yield Fact(value=f"≤ {percent(spin, 0)}", says="of CPU time spent spinning")
 
 
 def _host_and_counters(launch: Launch) -> tuple[Fact, ...]:

@@ -120,7 +120,7 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
 
 def _times_text(cell: CellResult) -> str:
     summary = cell.summary
-    text = f"{time_text(summary.median_ns)} {metric_of((cell,)).each}{_interval_text(summary)}"
+    text = f"{time_text(summary.median_ns)} per {metric_of((cell,)).unit}{_interval_text(summary)}"
     if summary.cpu_median_ns is None:
         return text
     return f"{text}, {duration(summary.cpu_median_ns)} of CPU time"
@@ -352,8 +352,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     ]
     all_slower = {rival.comparison.verdict for rival in rivals} == {"slower"}
     if "faster" not in verdicts and all_slower:
-        others = "each that differs from it" if repeated else "every other one"
-        verdict = rich("No configuration beats ", strong(name), f" here: {others} is slower.")
+        verdict = rich(capital(name), " is the fastest.")
     elif verdicts == {"equivalent"}:
         verdict = rich(
             f"Every configuration is as fast as {name} here, within"
@@ -429,7 +428,7 @@ def _no_result(result: ScenarioResult) -> tuple[Text, Text]:
                 f" cannot run here: {reason or 'no reason was kept.'}"
             ),
         )
-    tail = f" The first reason given: {reason}" if reason else ""
+    tail = f" Reason: {reason}" if reason else ""
     # Invalid ones may be valid once the host is quiet.
     launched = [launch for launch in result.launches if launch.status != "skipped"]
     may_be_valid = launched and all(launch.status == "invalid" for launch in launched)

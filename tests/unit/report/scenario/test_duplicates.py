@@ -15,7 +15,7 @@ from corebound.report.scenario.verdict import verdict_of
 from support.duplicates import DUPLICATES, result_with_duplicates
 from support.report_sample import a_sample
 
-SAME = "unbound or one node with one thread a core; one node with 2 threads"
+SAME = "unbound or one node with one thread per core; one node with 2 threads"
 
 
 def test_one_row_names_all_configurations_that_it_was_measured_for() -> None:
