@@ -36,7 +36,7 @@ def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = SLEEP) -> Path
 
 
 def calibration_of(suite: Path) -> Calibration:
-    (found,), faults = documents.read_calibrations(suite / "reports" / "records")
+    (found,), faults = documents.CALIBRATIONS.read(suite / "reports" / "records")
     assert not faults
     return found
 
@@ -71,7 +71,7 @@ def test_a_failed_calibration_is_reported_and_not_stored(suite: Path) -> None:
 
     assert code == 4
     assert "nap: fewer than 3 pairs of launches succeeded." in err
-    assert documents.read_calibrations(suite / "reports" / "records") == ((), ())
+    assert documents.CALIBRATIONS.read(suite / "reports" / "records") == ((), ())
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_a_regression_that_does_not_reproduce_raises_no_alarm(suite: Path, real:
     )
     # What was measured again is no night of the history.
     assert list(jsonl.files(records)) == nights
-    assert len(list(documents.confirmations_folder(records).glob("*/*.jsonl"))) == 2
+    assert len(list(documents.CONFIRMATIONS.folder(records).glob("*/*.jsonl"))) == 2
     assert corebound(suite, "regressions")[0] == 0
 
 

@@ -145,7 +145,7 @@ def test_an_imported_trace_gives_the_profilers_table(suite: Path, tmp_path: Path
 
     completed(tmp_path, "import", "profile", str(trace), "--name", "again")
 
-    ((imported,), _) = documents.read_profiles(tmp_path / "reports" / "records")
+    ((imported,), _) = documents.PROFILES.read(tmp_path / "reports" / "records")
     reimported = imported.profile
     assert top(reimported, 5) == top(own, 5)
     assert reimported.iterations == own.iterations

@@ -93,7 +93,7 @@ def test_a_regression_is_confirmed_by_interleaving_both_commits(
     assert (confirmation["answer"], confirmation["both"]) == ("confirmed", True)
     assert confirmation["interval"][0] > 1
     # The two were launched in turns, and are no repositories.
-    (file,) = documents.confirmations_folder(records_of(toy)).glob("*/*.jsonl")
+    (file,) = documents.CONFIRMATIONS.folder(records_of(toy)).glob("*/*.jsonl")
     by_block: dict[int, set[str | None]] = {}
     for launch in jsonl.read(file).launches:
         by_block.setdefault(launch.block, set()).add(launch.cell.commit)

@@ -240,9 +240,9 @@ def test_adapters_describe_what_is_in_use(
 ) -> None:
     described = imported.json_from(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
 
-    assert set(described) == {"threads_used", "inter_op_used", "versions", "blas"}
+    assert {"versions"} <= set(described) <= {"threads_used", "inter_op_used", "versions", "blas"}
     assert framework in described["versions"]
-    assert described["threads_used"] is None
+    assert described.get("threads_used") is None
 
 
 def test_tensorflow_uses_the_requested_threads(

@@ -65,10 +65,8 @@ def reproduce_command(result: ScenarioResult, cells: Sequence[Cell]) -> CommandL
 def plan_command(result: ScenarioResult, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, without launching it."""
     axis = compared_axis(result.source.document)
-    arguments = ["corebound", "plan", result.source.path, *_only([cell], axis)]
-    if result.run.profile is not None:
-        arguments += ["--profile", result.run.profile]
-    return CommandLine(shlex.join(arguments))
+    arguments = ("corebound", "plan", result.source.path, *_only([cell], axis))
+    return CommandLine(shlex.join((*arguments, *_profile(result.run))))
 
 
 def import_command(profile: ImportedProfile) -> CommandLine:
@@ -374,25 +372,18 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
         or old_commit.sha == new_commit.sha
     ):
         return _run(after, source, (cell,))
-    arguments = [
-        "corebound",
-        "compare-commits",
-        old_commit.sha[:10],
-        new_commit.sha[:10],
-        source.path,
-    ]
-    arguments += ["--only", cell.key]
-    if after.profile is not None:
-        arguments += ["--profile", after.profile]
-    return CommandLine(shlex.join([*arguments, *after.config_option]))
+    commits = old_commit.sha[:10], new_commit.sha[:10]
+    arguments = ("corebound", "compare-commits", *commits, source.path, "--only", cell.key)
+    return CommandLine(shlex.join((*arguments, *_profile(after), *after.config_option)))
 
 
 def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
     axis = compared_axis(source.document)
     if axis is not None:
         return _compare_sides(run, source, axis, cells)
-    arguments = ["corebound", "run", source.path, *_only(cells, None)]
-    return CommandLine(shlex.join([*arguments, *_run_options(run)]))
+    options = ("--seed", str(run.seed), *_profile(run), *run.config_option)
+    arguments = ("corebound", "run", source.path, *_only(cells, None), *options)
+    return CommandLine(shlex.join(arguments))
 
 
 def _only(cells: Iterable[Cell], axis: Key | None) -> list[str]:
@@ -423,14 +414,9 @@ def _compare_sides(
     arguments += [source.path, *_only(cells, axis)]
     if not cells:
         arguments += [word for key in run.only for word in ("--only", key)]
-    if run.profile is not None:
-        arguments += ["--profile", run.profile]
-    return CommandLine(shlex.join([*arguments, *run.config_option]))
+    return CommandLine(shlex.join([*arguments, *_profile(run), *run.config_option]))
 
 
-def _run_options(run: Run) -> list[str]:
-    """The options that a run was measured with."""
-    arguments = ["--seed", str(run.seed)]
-    if run.profile is not None:
-        arguments += ["--profile", run.profile]
-    return [*arguments, *run.config_option]
+def _profile(run: Run) -> tuple[str, ...]:
+    """The option for the profile that a run was measured with; empty without one."""
+    return () if run.profile is None else ("--profile", run.profile)

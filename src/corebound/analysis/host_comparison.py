@@ -6,6 +6,7 @@ Absolute times are compared only between hosts of one class.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -426,11 +427,8 @@ class _Row(Struct, frozen=True, kw_only=True):
     groups: tuple[_Group, ...]
 
 
-class _Draft(Struct, frozen=True, kw_only=True):
-    name: str
-    title: str
-    rows: tuple[_Row, ...]
-    other_version: tuple[str, ...]
+# A scenario before its rows are judged, and these.
+_Draft = tuple[ScenarioAcross, Sequence[_Row]]
 
 
 def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
@@ -449,49 +447,46 @@ def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
     for host, scenario in same:
         for cell in scenario.cells:
             cells.setdefault(cell.key, {})[host.id] = cell
-    measured_on = [host for host, _ in same]
+    by_class: dict[HardwareClass, list[HostSummary]] = {}
+    for host, _ in same:
+        by_class.setdefault(host.hardware, []).append(host)
     rows = []
     for key, by_host in cells.items():
-        name_of_cell = next(iter(by_host.values())).name
         has_ratio = any(cell.speedup is not None for cell in by_host.values())
         kind: Kind = "speedup" if has_ratio else "time"
         rows.append(
             _Row(
                 key=key,
-                name=name_of_cell,
+                name=next(iter(by_host.values())).name,
                 kind=kind,
                 margin=example.margin,
-                groups=_groups(by_host, measured_on, kind),
+                groups=tuple(
+                    _group(hardware, members, by_host, kind)
+                    for hardware, members in sorted(by_class.items())
+                ),
             )
         )
-    return _Draft(
-        name=name,
-        title=example.title,
-        rows=tuple(rows),
-        other_version=tuple(host.name for host, scenario in own if scenario.sha256 != version),
-    )
+    others = tuple(host.name for host, scenario in own if scenario.sha256 != version)
+    return ScenarioAcross(name=name, title=example.title, rows=(), other_version=others), rows
 
 
-def _groups(
-    by_host: Mapping[str, HostCell], hosts: Sequence[HostSummary], kind: Kind
-) -> tuple[_Group, ...]:
-    by_class: dict[HardwareClass, list[HostSummary]] = {}
+def _group(
+    hardware: HardwareClass,
+    hosts: Sequence[HostSummary],
+    by_host: Mapping[str, HostCell],
+    kind: Kind,
+) -> _Group:
+    values: list[tuple[HostSummary, HostCell, HostValue]] = []
+    without: list[tuple[str, str]] = []
     for host in hosts:
-        by_class.setdefault(host.hardware, []).append(host)
-    groups = []
-    for hardware, members in sorted(by_class.items()):
-        values: list[tuple[HostSummary, HostCell, HostValue]] = []
-        without: list[tuple[str, str]] = []
-        for host in members:
-            cell = by_host.get(host.id)
-            value = host_value(cell, kind) if cell is not None else None
-            if cell is not None and value is not None:
-                values.append((host, cell, value))
-            else:
-                reason = cell.reason if cell is not None else "not measured"
-                without.append((host.name, reason or TOO_WIDE))
-        groups.append(_Group(hardware=hardware, values=tuple(values), without=tuple(without)))
-    return tuple(groups)
+        cell = by_host.get(host.id)
+        value = host_value(cell, kind) if cell is not None else None
+        if cell is not None and value is not None:
+            values.append((host, cell, value))
+        else:
+            reason = cell.reason if cell is not None else "not measured"
+            without.append((host.name, reason or TOO_WIDE))
+    return _Group(hardware=hardware, values=tuple(values), without=tuple(without))
 
 
 def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
@@ -514,7 +509,8 @@ def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
 
 def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
     """Find outliers and differences among all rows of all scenarios together."""
-    groups = [group for draft in drafts for row in draft.rows for group in row.groups]
+    rows = [row for _, own in drafts for row in own]
+    groups = [group for row in rows for group in row.groups]
     tested = deviations(
         [[value for _, _, value in group.values] for group in groups],
         [[host.id for host, _, _ in group.values] for group in groups],
@@ -526,47 +522,28 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
         if deviation.is_outlier
     )
     rest = iter(tested)
-    results = [
-        [
-            (row, tuple(_class_result(group, next(rest), row, outliers) for group in row.groups))
-            for row in draft.rows
-        ]
-        for draft in drafts
+    classes = [
+        tuple(_class_result(group, next(rest), row, outliers) for group in row.groups)
+        for row in rows
     ]
     tests = [
-        compare_classes([each.estimate for each in classes if each.estimate is not None])
+        compare_classes([each.estimate for each in own if each.estimate is not None])
         if row.kind == "speedup"
         else None
-        for rows in results
-        for row, classes in rows
+        for row, own in zip(rows, classes, strict=True)
     ]
     p_values = [test.p_value if test is not None else None for test in tests]
-    findings = holm(p_values, alpha=FLEET_ALPHA)
-    significant = iter(zip(tests, findings, strict=True))
-    scenarios = []
-    for draft, rows in zip(drafts, results, strict=True):
-        judged = []
-        for row, classes in rows:
-            difference, differs = next(significant)
-            judged.append(
-                ConfigurationRow(
-                    key=row.key,
-                    name=row.name,
-                    kind=row.kind,
-                    classes=classes,
-                    difference=difference,
-                    differs=differs,
-                )
-            )
-        scenarios.append(
-            ScenarioAcross(
-                name=draft.name,
-                title=draft.title,
-                rows=tuple(judged),
-                other_version=draft.other_version,
-            )
+    differing = holm(p_values, alpha=FLEET_ALPHA)
+    judged = (
+        ConfigurationRow(
+            key=row.key, name=row.name, kind=row.kind, classes=own, difference=test, differs=differs
         )
-    return tuple(scenarios)
+        for row, own, test, differs in zip(rows, classes, tests, differing, strict=True)
+    )
+    return tuple(
+        replace(scenario, rows=tuple(itertools.islice(judged, len(own))))
+        for scenario, own in drafts
+    )
 
 
 def _class_result(

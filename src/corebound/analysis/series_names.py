@@ -28,16 +28,6 @@ def series_name(series: Series) -> str:
     return f"{series.scenario}{cell} on {series.host_name}"
 
 
-def short_series_names(all_series: Sequence[Series]) -> tuple[str, ...]:
-    """Short names of these series, without the parameters and the machine that all share."""
-    return tuple(
-        f"{series.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
-        for series, axes, host in zip(
-            all_series, _distinct_axes(all_series, ","), _distinct_hosts(all_series), strict=True
-        )
-    )
-
-
 def short_cell_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
@@ -49,9 +39,13 @@ def short_cell_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     )
 
 
-def distinct_axes(series: Sequence[Series]) -> list[str]:
+def distinct_axes(all_series: Sequence[Series]) -> list[str]:
     """For each series the parameters that not all share; empty if there are none."""
-    return _distinct_axes(series, ", ")
+    shared, short_forms = _shared(all_series), long_environments(all_series)
+    return [
+        ", ".join(short_forms.get(axis, axis) for axis in _of(series) if axis not in shared)
+        for series in all_series
+    ]
 
 
 def shared_axes(all_series: Sequence[Series]) -> str:
@@ -158,14 +152,6 @@ def _pieces(cell: str) -> list[str]:
 
 def _of(series: Series) -> tuple[str, ...]:
     return axes(series.cell)
-
-
-def _distinct_axes(all_series: Sequence[Series], between: str) -> list[str]:
-    shared, short_forms = _shared(all_series), long_environments(all_series)
-    return [
-        between.join(short_forms.get(axis, axis) for axis in _of(series) if axis not in shared)
-        for series in all_series
-    ]
 
 
 def long_environments(all_series: Iterable[Series]) -> dict[str, str]:

@@ -650,12 +650,6 @@ def _size_unit(size_bytes: float) -> tuple[float, str]:
     return next(((float(size), name) for size, name in units if size_bytes >= size), (1.0, "bytes"))
 
 
-def value_text(series: Series, figure: float) -> str:
-    """A value of a series with its unit."""
-    length, unit = display_unit(series, [figure])
-    return f"{significant(figure / length)} {unit}".strip()
-
-
 def latest_value(series: Series) -> ValueWithBounds:
     """The last value of a series, with its interval."""
     last = next((point for point in reversed(series.points) if point.value is not None), None)

@@ -219,6 +219,28 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """Its value on an axis; None if the scenario has no such axis."""
         return dict(self.cell.axes).get(axis)
 
+    def finding(
+        self,
+        *,
+        rule: str,
+        what: str,
+        evidence: tuple[str, ...],
+        fix: str,
+        loss: Loss | None = None,
+        tone: FindingTone = "warn",
+        times_ratio: float = 1.0,
+    ) -> Finding:
+        """A finding about this cell. A loss that is shown makes it `bad`, and is its cost."""
+        return Finding(
+            rule=rule,
+            tone="bad" if loss else tone,
+            what=what,
+            evidence=evidence,
+            fix=fix,
+            cells=(self.cell,),
+            times_ratio=loss.ratio if loss else times_ratio,
+        )
+
 
 class Loss(Struct, frozen=True, kw_only=True):
     """A cell is slower than another, by the 95 % interval of that single comparison.

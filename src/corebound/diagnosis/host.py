@@ -68,7 +68,7 @@ def throttled(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         what += f"; an iteration is {slower_than(cell, loss)}"
     limit = f"raise the limit: {'`cpu_quota`, ' if cell.cell.cpu_quota else ''}{_LIMITS}"
     lost_share = (quota.throttled_ns or 0) / max(1, _timed_ns(worst) * max(1, len(cell.cpus)))
-    return Finding(
+    return cell.finding(
         rule="throttled",
         tone="bad" if is_crowded or cell.cell.cpu_quota is None else "warn",
         what=f"{what}.",
@@ -83,7 +83,6 @@ def throttled(cell: CellEvidence, evidence: Evidence) -> Finding | None:
             if is_crowded
             else f"Its threads are as few as possible: {limit}."
         ),
-        cells=(cell.cell,),
         times_ratio=loss.ratio if loss else 1 / (1 - min(lost_share, _MOST_LOST)),
     )
 
@@ -161,7 +160,7 @@ def _disturbed(
         return None
     worst = max(disturbed, key=lambda launch: _lost_share(launch, cause))
     share = _lost_share(worst, cause)
-    return Finding(
+    return cell.finding(
         rule=rule,
         tone=tone,
         what=f"{what} during most of {len(disturbed)} of {len(cell.launches)} launches.",
@@ -171,7 +170,6 @@ def _disturbed(
             *_counted(sum(launch.status != "ok" for launch in disturbed), "without results"),
         ),
         fix=fix,
-        cells=(cell.cell,),
         times_ratio=1 / (1 - min(share, _MOST_LOST)),
     )
 

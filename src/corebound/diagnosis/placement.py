@@ -54,9 +54,8 @@ def smt_siblings_shared(cell: CellEvidence, evidence: Evidence) -> Finding | Non
     noun = "core" if cores == 1 else "cores"
     faster, setting = loss.than, settings(loss.than.cell, cell.cell)
     fitting = (faster.threads or 0) * faster.cell.workers
-    return Finding(
+    return cell.finding(
         rule="smt-siblings-shared",
-        tone="bad",
         what=f"{busy} threads run as SMT siblings on {cores} {noun}: an iteration is"
         f" {slower_than(cell, loss)}.",
         evidence=(
@@ -65,8 +64,7 @@ def smt_siblings_shared(cell: CellEvidence, evidence: Evidence) -> Finding | Non
         ),
         fix="Leave the siblings idle: `binding: physical-cores` with `threads: per-core`"
         f" (outside corebound: OMP_NUM_THREADS={cores} OMP_PLACES=cores).",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio,
+        loss=loss,
     )
 
 
@@ -108,15 +106,13 @@ def threads_migrate(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     if crosses_nodes:
         binding = "`binding: node`, or `physical-cores`"
         alternative = "`numactl --cpunodebind=N --membind=N command`"
-    return Finding(
+    return cell.finding(
         rule="threads-migrate",
-        tone="bad" if loss else "warn",
         what=f"{what}.",
         evidence=tuple(lines),
         fix=f"Bind the threads: {binding} (outside corebound: `taskset -c CPUS command`, or"
         f" {alternative}).",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio if loss else 1.0,
+        loss=loss,
     )
 
 
@@ -136,15 +132,14 @@ def memory_remote(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     what = f"{percent(share, 0)} of the memory is on another node than the worker's CPUs"
     if loss is not None:
         what += f": an iteration is {slower_than(cell, loss)}"
-    return Finding(
+    return cell.finding(
         rule="memory-remote",
-        tone="bad" if loss else "warn",
         what=f"{what}.",
         evidence=_by_node(cell.ok[0], cell.ok),
         fix="Allocate memory on the node of the CPUs: `memory: local` (outside corebound: `numactl"
         " --cpunodebind=N --membind=N command`), and bind before the start.",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio if loss else 1 + share,
+        loss=loss,
+        times_ratio=1 + share,
     )
 
 
@@ -179,9 +174,8 @@ def workers_overlap(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     if not launches or (not idle and cell.cell.workers > len(allowed)):
         return None
     idle_cpus = f", while {_cpus(idle)} {'is' if len(idle) == 1 else 'are'} idle" if idle else ""
-    return Finding(
+    return cell.finding(
         rule="workers-overlap",
-        tone="warn",
         what=f"Several workers were bound to {_cpus(shared)}{idle_cpus}.",
         evidence=(
             f"{pairs} pairs of {cell.cell.workers} workers overlap"
@@ -191,7 +185,6 @@ def workers_overlap(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         ),
         fix="Give each worker its own CPUs: `binding: per-worker`, or run at most one worker"
         " per core.",
-        cells=(cell.cell,),
         # At worst, each worker may get only half of a shared CPU.
         times_ratio=1.5,
     )

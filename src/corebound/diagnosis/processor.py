@@ -35,7 +35,7 @@ def memory_bound(cell: CellEvidence, _: Evidence) -> Finding | None:
     waits = _waits(cell)
     if waits is None or waits.memory <= MEMORY_SHARE or waits.memory < waits.core:
         return None
-    return Finding(
+    return cell.finding(
         rule="memory-bound",
         tone="plain",
         what=f"The processor waits for memory in {percent(waits.memory, 0)} of its pipeline slots."
@@ -44,7 +44,6 @@ def memory_bound(cell: CellEvidence, _: Evidence) -> Finding | None:
         fix="Move fewer bytes (a narrower type, fused operators, a channels-last layout), keep"
         " a worker within one cache and its node (`binding: cache`, `memory: local`), and try"
         " fewer threads.",
-        cells=(cell.cell,),
         times_ratio=1 / (1 - min(waits.memory, 0.9)),
     )
 
@@ -62,14 +61,13 @@ def core_bound(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         else "The units are busy, as they should be in matrix products. To go faster, use wider"
         " instructions, a narrower type (bfloat16) or fewer operations."
     )
-    return Finding(
+    return cell.finding(
         rule="core-bound",
         tone="plain",
         what=f"The processor waits for its execution units in {percent(waits.core, 0)} of its"
         " pipeline slots.",
         evidence=_lines(cell),
         fix=fix,
-        cells=(cell.cell,),
         times_ratio=1 / (1 - min(waits.core, 0.9)),
     )
 
@@ -81,14 +79,12 @@ def remote_loads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     share = median(cell.ok, lambda launch: _remote_share(launch.counters))
     if share is None or share < REMOTE_SHARE:
         return None
-    return Finding(
+    return cell.finding(
         rule="remote-loads",
-        tone="warn",
         what=f"{percent(share, 0)} of the loads that missed the last cache came from another node.",
         evidence=_lines(cell),
         fix="Keep threads and memory on one node: `binding: node` with `memory: local` (outside"
         " corebound: `numactl --cpunodebind=N --membind=N command`).",
-        cells=(cell.cell,),
         times_ratio=1 + share,
     )
 

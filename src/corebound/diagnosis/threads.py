@@ -242,15 +242,13 @@ def _finding(rule: str, cell: CellEvidence, cost: _Cost, *, what: str, fix: str)
     elif cost.spin is not None and cost.compared is not None:
         sentence += f": {unit} uses {ratio(cost.spin)} the CPU time of"
         sentence += f" `{settings(cost.compared.cell, cell.cell)}`"
-    times_ratio = cost.loss.ratio if cost.loss else 1 / (1 - min(cell.wait_share or 0.0, 0.9))
-    return Finding(
+    return cell.finding(
         rule=rule,
-        tone="bad" if cost.loss else "warn",
+        loss=cost.loss,
         what=f"{sentence}.",
         evidence=_evidence(cell, cost.compared),
         fix=fix,
-        cells=(cell.cell,),
-        times_ratio=times_ratio,
+        times_ratio=1 / (1 - min(cell.wait_share or 0.0, 0.9)),
     )
 
 

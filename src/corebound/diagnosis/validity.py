@@ -31,16 +31,13 @@ def generator_bound(cell: CellEvidence, _: Evidence) -> Finding | None:
     if late_ns is not None:
         lines.append(f"1 % of requests were sent {duration(late_ns)} late or more")
     measured = sum(launch.served is not None for launch in cell.launches)
-    return Finding(
+    return cell.finding(
         rule="generator-bound",
-        tone="warn",
         what=f"In {len(faulty)} of {measured} launches the load generator, not the"
         " server, limited the result.",
         evidence=tuple(lines),
         fix="Lower `rate` or `concurrency`, send smaller requests, or give the generator a CPU"
         " that the server does not use.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )
 
 
@@ -76,16 +73,13 @@ def not_as_asked(cell: CellEvidence, _: Evidence) -> Finding | None:
     if not invalid:
         return None
     lines = tuple(dict.fromkeys(line for launch in invalid for line in launch.evidence))
-    return Finding(
+    return cell.finding(
         rule="not-as-asked",
-        tone="warn",
         what=f"{len(invalid)} of {len(cell.launches)} launches did not run as configured and"
         f" {'was' if len(invalid) == 1 else 'were'} discarded.",
         evidence=lines[:_MOST_LINES],
         fix="Find what rebinds its threads or sets their number (a launcher, `taskset -p`, the"
         " framework's own pinning). Switch it off, or configure what it does.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )
 
 
@@ -95,16 +89,13 @@ def leftover_processes(cell: CellEvidence, _: Evidence) -> Finding | None:
     if not affected:
         return None
     names = Counter(name for launch in affected for name in launch.leftover_processes)
-    return Finding(
+    return cell.finding(
         rule="strays",
-        tone="warn",
         what=f"In {len(affected)} of {len(cell.launches)} launches, processes outlived"
         " their worker. corebound ended them.",
         evidence=tuple(f"{name}: {count}" for name, count in names.most_common(_MOST_LINES)),
         fix="End them in the workload's `teardown`, or wait for them. Outside corebound they keep"
         " running and take CPU time from the next program.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )
 
 
@@ -115,14 +106,11 @@ def never_steady(cell: CellEvidence, _: Evidence) -> Finding | None:
         return None
     kinds = [launch.steady.kind for launch in cell.summary.launches if not launch.settled]
     listed = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return Finding(
+    return cell.finding(
         rule="never-steady",
-        tone="warn",
         what=f"{unsettled} of {launches} launches did not reach steady state: the result depends"
         " on the number of iterations.",
         evidence=(f"classification: {listed}",),
         fix="Raise `iterations`, or set a `warmup` that excludes the change. `corebound doctor`"
         " checks the host for causes.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )

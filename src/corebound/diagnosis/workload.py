@@ -49,16 +49,14 @@ def random_numbers(cell: CellEvidence, _: Evidence) -> Finding | None:
     if not random or total_share < RANDOM_SHARE:
         return None
     largest = max(random, key=lambda pair: pair[1])[0]
-    return Finding(
+    return cell.finding(
         rule="random-numbers",
-        tone="warn",
         what=f"Random number generation takes {percent(total_share, 0)} of the step,"
         f" mostly in {largest.type}.",
         evidence=tuple(_line(operator, share) for operator, share in random),
         fix="Draw fewer or cheaper numbers: one mask for several layers or steps, a mask of"
         " bytes instead of floats, a simpler generator. Remove dropout where batch normalisation"
         " already regularises.",
-        cells=(cell.cell,),
         times_ratio=1 / (1 - min(total_share, 0.99)),
     )
 
@@ -70,15 +68,13 @@ def operator_dominates(cell: CellEvidence, _: Evidence) -> Finding | None:
     if top is None or top[1] <= DOMINANT_SHARE or _is_random(top[0].type):
         return None
     operator, share = top
-    return Finding(
+    return cell.finding(
         rule="operator-dominates",
         tone="plain",
         what=f"{operator.type} alone takes {percent(share, 0)} of the step.",
         evidence=(_line(operator, share),),
         fix="To speed up the step, speed up this operator: another number of threads, number"
         " type, data layout or library.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )
 
 
@@ -95,16 +91,14 @@ def checkpoint_share(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         2, round((loss.ratio - 1) / CHECKPOINT_SHARE * (1 - CHECKPOINT_SHARE))
     )
     frequency = "every step" if interval == 1 else f"every {interval} steps"
-    return Finding(
+    return cell.finding(
         rule="checkpoint-share",
-        tone="bad",
         what=f"Saving {frequency} takes {percent(share, 0)} of the time: training is"
         f" {ratio(loss.ratio)} slower than without checkpoints.",
         evidence=(f"every {interval}: {time_of(cell)}", f"never: {time_of(loss.than)}"),
         fix=f"Save every {longer_interval} steps or less often, which reduces the share to about"
         f" {percent(CHECKPOINT_SHARE, 0)}, or save from another thread while training continues.",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio,
+        loss=loss,
     )
 
 
@@ -117,9 +111,8 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
     if share is None or faults is None or share < FAULTING_SHARE:
         return None
     counts = [count for one in cell.ok if (count := one.faults_per_iteration) is not None]
-    return Finding(
+    return cell.finding(
         rule="memory-returned",
-        tone="warn",
         what=f"{percent(share, 0)} of the CPU time is spent in the kernel, with {faults:,.0f} page"
         " faults per iteration: memory is returned to the kernel and taken again.",
         evidence=(
@@ -129,8 +122,6 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
         fix="Keep the memory: `env: {MALLOC_TRIM_THRESHOLD_: '1000000000',"
         " MALLOC_MMAP_THRESHOLD_: '1000000000', MALLOC_TOP_PAD_: '67108864'}`, or `allocator:"
         " tcmalloc`.",
-        cells=(cell.cell,),
-        times_ratio=1.0,
     )
 
 
@@ -163,14 +154,12 @@ def slower_blas(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     if loss is None:
         return None
     best = _blas(loss.than)
-    return Finding(
+    return cell.finding(
         rule="slower-blas",
-        tone="bad",
         what=f"{library} is {ratio(loss.ratio)} slower than {best} for the same products.",
         evidence=(f"{library}: {time_of(cell)}", f"{best}: {time_of(loss.than)}"),
         fix=f"Use the faster library on this processor: `{settings(loss.than.cell, cell.cell)}`.",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio,
+        loss=loss,
     )
 
 
@@ -241,7 +230,7 @@ def data_starves_step(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     if worst is None or worst.share < DATA_SHARE:
         return None
     more = "more `loaders`" if _has_loaders(cell) else "`loaders: 1` or more"
-    return Finding(
+    return cell.finding(
         rule="data-starves-step",
         tone="bad" if worst.compared else "warn",
         what=f"Preparing data takes {percent(worst.share, 0)} of the step:"
@@ -249,7 +238,6 @@ def data_starves_step(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         evidence=(*(sign.line for sign in signs), *_use(cell)),
         fix=f"Prepare batches in parallel processes: {more}. Or preprocess the data once, before"
         " training, and make it smaller.",
-        cells=(cell.cell,),
         times_ratio=1 / (1 - min(worst.share, 0.99)),
     )
 
@@ -311,9 +299,8 @@ def loaders(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     if number_of_loaders is None or loss is None or best is None:
         return None
     is_too_few = number_of_loaders < best
-    return Finding(
+    return cell.finding(
         rule="loaders",
-        tone="bad",
         what=f"{number_of_loaders} loaders are too {'few' if is_too_few else 'many'}: a step is"
         f" {ratio(loss.ratio)} slower than with {best}.",
         evidence=(
@@ -322,6 +309,5 @@ def loaders(cell: CellEvidence, evidence: Evidence) -> Finding | None:
             f"{len(cell.cpus)} CPUs for the step and its loaders",
         ),
         fix=f"Set `loaders: {best}` (outside corebound: DataLoader(num_workers={best})).",
-        cells=(cell.cell,),
-        times_ratio=loss.ratio,
+        loss=loss,
     )

@@ -152,8 +152,17 @@ def artefacts(
         for kind in kinds
         if (cell.binding.mode != "launcher" or kind in of_launcher) and fits(kind, cell.framework)
         if not _sets_nothing(kind, launched)
-        for artefact in _WRITERS[kind](launched)
+        for artefact in _written(kind, launched)
     )
+
+
+def _written(kind: ArtefactKind, launched: _Launched) -> Iterator[Artefact]:
+    """The files of a kind, before comments and notes."""
+    title, file, write = _FORMATS[kind]
+    texts = [*write(launched)]
+    for number, (text, note) in enumerate(texts):
+        unit = "NAME" if len(texts) == 1 else f"NAME@{number}"
+        yield Artefact(kind=kind, title=title, file=file.format(unit=unit), text=text, note=note)
 
 
 def _sets_nothing(kind: ArtefactKind, launched: _Launched) -> bool:
@@ -219,7 +228,15 @@ def _with_notes(artefact: Artefact, launched: _Launched) -> Artefact:
     return replace(artefact, note=" ".join(note for note in notes if note))
 
 
-def _shell(launched: _Launched) -> Iterator[Artefact]:
+# The text of each file of a kind, and a note on it.
+_Texts = Iterator[tuple[str, str]]
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _shell(launched: _Launched) -> _Texts:
     lines = ["#!/bin/sh", "# Usage: sh corebound.sh COMMAND [ARGUMENT ...]"]
     alone = len(launched.commands) == 1
     if alone:
@@ -237,10 +254,10 @@ def _shell(launched: _Launched) -> Iterator[Artefact]:
     else:
         lines += [f"{start} &" for start in starts]
         lines.append("wait")
-    yield Artefact(kind="shell", title="Shell", file="corebound.sh", text="\n".join(lines) + "\n")
+    yield _joined(lines), ""
 
 
-def _env(launched: _Launched) -> Iterator[Artefact]:
+def _env(launched: _Launched) -> _Texts:
     note = ""
     if launched.is_bound:
         cpus = "; ".join(cpu_list(slot.cpus) for slot in launched.placement.slots)
@@ -248,13 +265,7 @@ def _env(launched: _Launched) -> Iterator[Artefact]:
     elif launched.cell.binding.mode == "launcher":
         note = "It cannot set the launcher, which sets CPUs and threads: use the shell script."
     note += _if_quoted(launched.env)
-    yield Artefact(
-        kind="env",
-        title="Environment file",
-        file="corebound.env",
-        text=_variables(launched.env),
-        note=note,
-    )
+    yield _variables(launched.env), note
 
 
 def _variables(env: Mapping[str, str]) -> str:
@@ -278,7 +289,7 @@ def _if_quoted(env: Mapping[str, str]) -> str:
     )
 
 
-def _python(launched: _Launched) -> Iterator[Artefact]:
+def _python(launched: _Launched) -> _Texts:
     lines = ["import os", ""]
     if launched.env:
         lines.append(f"os.environ.update({pformat(launched.env, width=60)})")
@@ -293,19 +304,13 @@ def _python(launched: _Launched) -> Iterator[Artefact]:
     call = launched.cell.runtime.calls.get("intra_op")
     if call is not None and threads is not None:
         lines += ["", f"import {call.partition('.')[0]}", "", call.format(threads)]
-    yield Artefact(
-        kind="python",
-        title="Python",
-        file="corebound_setup.py",
-        text="\n".join(lines) + "\n",
-        note="Run it before the first import of the framework." + _binds_no_memory(launched),
-    )
+    note = "Run it before the first import of the framework." + _binds_no_memory(launched)
+    yield _joined(lines), note
 
 
-def _systemd(launched: _Launched) -> Iterator[Artefact]:
+def _systemd(launched: _Launched) -> _Texts:
     """A drop-in, or one for each instance of a template unit."""
-    several = len(launched.commands) > 1
-    for number, (command, slot) in enumerate(launched.processes):
+    for command, slot in launched.processes:
         lines = ["[Service]"]
         if launched.is_bound:
             lines.append(f"CPUAffinity={cpu_list(slot.cpus)}")
@@ -316,13 +321,7 @@ def _systemd(launched: _Launched) -> Iterator[Artefact]:
         if launched.quota is not None:
             lines.append(f"CPUQuota={systemd_quota(launched.quota)}")
         lines += [f'Environment="{name}={_in_unit(value)}"' for name, value in command.env]
-        unit = f"NAME@{number}" if several else "NAME"
-        yield Artefact(
-            kind="systemd",
-            title="systemd drop-in",
-            file=f"{unit}.service.d/corebound.conf",
-            text="\n".join(lines) + "\n",
-        )
+        yield _joined(lines), ""
 
 
 def _in_unit(value: str) -> str:
@@ -331,7 +330,7 @@ def _in_unit(value: str) -> str:
     return "".join(escapes.get(character, character) for character in value)
 
 
-def _docker(launched: _Launched) -> Iterator[Artefact]:
+def _docker(launched: _Launched) -> _Texts:
     lines = []
     for command, slot in launched.processes:
         words = ["docker", "run"]
@@ -344,14 +343,13 @@ def _docker(launched: _Launched) -> Iterator[Artefact]:
         for name, value in command.env:
             words += ["--env", f"{name}={value}"]
         lines.append(shlex.join([*words, "IMAGE"]))
-    text = "\n".join(lines) + "\n"
-    yield Artefact(kind="docker", title="Docker", file="docker-run.sh", text=text)
+    yield _joined(lines), ""
 
 
 _MEMORY = "4Gi"
 
 
-def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
+def _kubernetes(launched: _Launched) -> _Texts:
     cpus = str(max(len(slot.cpus) for slot in launched.placement.slots))
     if launched.quota is not None:
         cpus = f"{math.ceil(launched.quota * 1000)}m"
@@ -376,37 +374,27 @@ def _kubernetes(launched: _Launched) -> Iterator[Artefact]:
     }
     workers = len(launched.commands)
     replicas = f" Run {workers} of them." if workers > 1 else ""
-    yield Artefact(
-        kind="kubernetes",
-        title="Kubernetes",
-        file="pod.yaml",
-        text=re.sub(
-            rf"^( +memory: {_MEMORY})$",
-            r"\1  # assumed: set what the program needs",
-            yaml.safe_dump(pod, sort_keys=False),
-            flags=re.MULTILINE,
-        ),
-        note="With the static CPU manager a pod has whole CPUs for itself, but cannot"
-        f" name them. Set the memory that the program needs.{replicas}",
+    text = re.sub(
+        rf"^( +memory: {_MEMORY})$",
+        r"\1  # assumed: set what the program needs",
+        yaml.safe_dump(pod, sort_keys=False),
+        flags=re.MULTILINE,
     )
+    note = "With the static CPU manager a pod has whole CPUs for itself, but cannot name them."
+    yield text, f"{note} Set the memory that the program needs.{replicas}"
 
 
-def _torchserve(launched: _Launched) -> Iterator[Artefact]:
+def _torchserve(launched: _Launched) -> _Texts:
     slots = launched.placement.slots
     of_launcher = launched.cell.binding.mode == "launcher"
     pinned = tuple(slot.cpus for slot in slots) if of_launcher else None
     settings = torchserve_workers(len(slots), pinned)
-    yield Artefact(
-        kind="torchserve",
-        title="TorchServe",
-        file=CONFIGURATION,
-        text="".join(f"{name}={value}\n" for name, value in settings.items()),
-        note="Add these lines to the server's configuration."
-        + ("" if _sets_nothing("env", launched) else " Start it with the variables of `env`."),
-    )
+    note = "Add these lines to the server's configuration."
+    note += "" if _sets_nothing("env", launched) else " Start it with the variables of `env`."
+    yield "".join(f"{name}={value}\n" for name, value in settings.items()), note
 
 
-def _onnxruntime(launched: _Launched) -> Iterator[Artefact]:
+def _onnxruntime(launched: _Launched) -> _Texts:
     threads = intra_op(launched.cell, launched.placement)
     lines = ["import onnxruntime", "", "options = onnxruntime.SessionOptions()"]
     if threads is not None:
@@ -417,13 +405,7 @@ def _onnxruntime(launched: _Launched) -> Iterator[Artefact]:
     elif mode == "pinned" and (pool := _pinned_pool(launched, threads)):
         entry = f'"session.intra_op_thread_affinities", "{pool}"'
         lines.append(f"options.add_session_config_entry({entry})")
-    yield Artefact(
-        kind="onnxruntime",
-        title="ONNX Runtime",
-        file="corebound_session.py",
-        text="\n".join(lines) + "\n",
-        note="Pass `options` to each `InferenceSession`." + _sets_no_cpus(launched),
-    )
+    yield _joined(lines), "Pass `options` to each `InferenceSession`." + _sets_no_cpus(launched)
 
 
 def _pinned_pool(launched: _Launched, threads: int | None) -> str:
@@ -433,7 +415,7 @@ def _pinned_pool(launched: _Launched, threads: int | None) -> str:
     return ";".join(str(cpus[number % len(cpus)] + 1) for number in numbers)
 
 
-def _openvino(launched: _Launched) -> Iterator[Artefact]:
+def _openvino(launched: _Launched) -> _Texts:
     mode = str(dict(launched.cell.parameters).get("mode", "usual"))
     properties: dict[str, str | int | bool] = {
         "PERFORMANCE_HINT": _OPENVINO_HINTS.get(mode, "LATENCY")
@@ -451,16 +433,10 @@ def _openvino(launched: _Launched) -> Iterator[Artefact]:
         "core = openvino.Core()",
         f'core.set_property("CPU", {pformat(properties, width=60, sort_dicts=False)})',
     ]
-    yield Artefact(
-        kind="openvino",
-        title="OpenVINO",
-        file="corebound_openvino.py",
-        text="\n".join(lines) + "\n",
-        note="Compile models with this `core`." + _sets_no_cpus(launched),
-    )
+    yield _joined(lines), "Compile models with this `core`." + _sets_no_cpus(launched)
 
 
-def _llama_cpp(launched: _Launched) -> Iterator[Artefact]:
+def _llama_cpp(launched: _Launched) -> _Texts:
     """The flags that all programs of llama.cpp share, a line for each worker."""
     threads = intra_op(launched.cell, launched.placement)
     strict = "1" if launched.placement.backend == "openmp" else "0"
@@ -475,18 +451,11 @@ def _llama_cpp(launched: _Launched) -> Iterator[Artefact]:
             # Seen with xllamacpp 2026.10: only the threads of a pool of several are bound.
             command = f"taskset -c {cpu_list(slot.cpus)}"
             note += f" With one thread llama.cpp ignores the mask: start it with `{command}`."
-    yield Artefact(
-        kind="llama.cpp",
-        title="llama.cpp",
-        file="corebound-llama.flags",
-        text="\n".join(lines) + "\n",
-        note=note
-        + (" One line for each process." if len(lines) > 1 else "")
-        + _binds_no_memory(launched),
-    )
+    note += " One line for each process." if len(lines) > 1 else ""
+    yield _joined(lines), note + _binds_no_memory(launched)
 
 
-def _vllm(launched: _Launched) -> Iterator[Artefact]:
+def _vllm(launched: _Launched) -> _Texts:
     """The variables of vLLM, which starts a thread for each CPU of its list, bound to that CPU."""
     threads = intra_op(launched.cell, launched.placement)
     env, note = launched.env, ""
@@ -502,13 +471,7 @@ def _vllm(launched: _Launched) -> Iterator[Artefact]:
         note += f" Start it with `--data-parallel-size {len(slots)}`."
     if launched.is_bound and threads is not None and threads > len(slots[0]):
         note += f" It cannot start {threads} threads on so few CPUs."
-    yield Artefact(
-        kind="vllm",
-        title="vLLM",
-        file="corebound-vllm.env",
-        text=_variables(env),
-        note=(note + _if_quoted(env)).strip() + _binds_no_memory(launched),
-    )
+    yield _variables(env), (note + _if_quoted(env)).strip() + _binds_no_memory(launched)
 
 
 def _sets_no_cpus(launched: _Launched) -> str:
@@ -519,16 +482,17 @@ def _binds_no_memory(launched: _Launched) -> str:
     return " It binds no memory." if launched.placement.memory != "default" else ""
 
 
-_WRITERS: Mapping[ArtefactKind, Callable[[_Launched], Iterator[Artefact]]] = {
-    "shell": _shell,
-    "env": _env,
-    "python": _python,
-    "systemd": _systemd,
-    "docker": _docker,
-    "kubernetes": _kubernetes,
-    "torchserve": _torchserve,
-    "onnxruntime": _onnxruntime,
-    "openvino": _openvino,
-    "llama.cpp": _llama_cpp,
-    "vllm": _vllm,
+# The title of each kind, its file, and what writes it.
+_FORMATS: Mapping[ArtefactKind, tuple[str, str, Callable[[_Launched], _Texts]]] = {
+    "shell": ("Shell", "corebound.sh", _shell),
+    "env": ("Environment file", "corebound.env", _env),
+    "python": ("Python", "corebound_setup.py", _python),
+    "systemd": ("systemd drop-in", "{unit}.service.d/corebound.conf", _systemd),
+    "docker": ("Docker", "docker-run.sh", _docker),
+    "kubernetes": ("Kubernetes", "pod.yaml", _kubernetes),
+    "torchserve": ("TorchServe", CONFIGURATION, _torchserve),
+    "onnxruntime": ("ONNX Runtime", "corebound_session.py", _onnxruntime),
+    "openvino": ("OpenVINO", "corebound_openvino.py", _openvino),
+    "llama.cpp": ("llama.cpp", "corebound-llama.flags", _llama_cpp),
+    "vllm": ("vLLM", "corebound-vllm.env", _vllm),
 }

@@ -89,31 +89,28 @@ def plan_cells(
         seed: Seed of the workers' random numbers: the same in every launch of a run.
         fallback_path: Folders whose modules may be imported after all others.
     """
-    measure = measure_for(scenario, profile)
-    return tuple(
-        _plan_cell(
-            scenario,
-            cell,
-            host,
-            folder=folder,
-            measure=measure,
-            seed=seed,
-            fallback_path=fallback_path,
-        )
-        for cell in cells
+    given = _Given(
+        scenario=scenario,
+        measure=measure_for(scenario, profile),
+        folder=folder,
+        seed=seed,
+        fallback_path=fallback_path,
     )
+    return tuple(_plan_cell(given, cell, host) for cell in cells)
 
 
-def _plan_cell(
-    scenario: Scenario,
-    cell: Cell,
-    host: HostCapabilities,
-    *,
-    folder: str,
-    measure: Measure,
-    seed: int,
-    fallback_path: Sequence[str],
-) -> PlannedCell:
+class _Given(Struct, frozen=True, kw_only=True):
+    """What the cells of a plan share, as in `plan_cells`."""
+
+    scenario: Scenario
+    measure: Measure
+    folder: str
+    seed: int
+    fallback_path: Sequence[str]
+
+
+def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell:
+    scenario, measure, folder = given.scenario, given.measure, given.folder
     placement = place(cell, host.topology, host.tools)
     python = host.pythons[cell.environment]
     unfit = placement if isinstance(placement, CannotRun) else cannot_run(scenario, cell, host)
@@ -137,19 +134,11 @@ def _plan_cell(
         return replace(
             planned,
             commands=(start(0, target=_target(scenario.workload, cell)),),
-            traffic=traffic_of(cell, measure, seed=seed),
+            traffic=traffic_of(cell, measure, seed=given.seed),
             python=python,
         )
     slots, openmp = range(len(placement.slots)), host.openmp_of(cell)
-    request = _request(
-        scenario,
-        cell,
-        placement,
-        folder=folder,
-        measure=measure,
-        seed=seed,
-        fallback_path=fallback_path,
-    )
+    request = _request(given, cell, placement)
     return replace(
         planned,
         commands=tuple(start(slot, openmp=openmp) for slot in slots),
@@ -182,17 +171,8 @@ _LEAST_PILOT_ITERATIONS = 6
 _PILOT_SHARE = 0.25
 
 
-def _request(
-    scenario: Scenario,
-    cell: Cell,
-    placement: Placement,
-    *,
-    folder: str,
-    measure: Measure,
-    seed: int,
-    fallback_path: Sequence[str],
-) -> protocol.Request:
-    workload = scenario.workload
+def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Request:
+    measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
     dropped, dropped_ns = _warm_up(measure.warmup)
     commands = _commands(workload, cell, folder)
@@ -209,13 +189,13 @@ def _request(
         enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
         least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
         most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
-        seed=seed,
+        seed=given.seed,
         path=[folder],
         # A checkout must not be imported beside the built commit.
-        fallback_path=[] if is_project(cell.environment) else list(fallback_path),
+        fallback_path=[] if is_project(cell.environment) else list(given.fallback_path),
         gpus=cell.gpus,
         project=is_project(cell.environment),
-        awaits=scenario.is_async,
+        awaits=given.scenario.is_async,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -147,10 +147,15 @@ def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[
     faults = list(syntax)
     if root is None:
         return (), tuple(faults)
+
+    def report(node: Node, what: str, fix: str) -> None:
+        faults.append(Fault(file=file, line=node.line, what=what, fix=fix))
+
     decisions = []
-    for node in _decisions(root, file, faults):
-        decision = _decision(node, file, faults)
-        if decision is not None:
+    for node in _decisions(root, report):
+        known = len(faults)
+        decision = _decision(node, report)
+        if decision is not None and len(faults) == known:
             decisions.append(decision)
     return tuple(decisions), tuple(sorted(faults, key=lambda fault: fault.line or 0))
 
@@ -186,59 +191,55 @@ def _escaped(character: str) -> str:
     return character if character.isprintable() else "\ufffd"
 
 
-def _decisions(root: Node, file: str, faults: list[Fault]) -> Iterator[Node]:
+# Reports a fault: where, what is wrong, and how to fix it.
+_Report = Callable[[Node, str, str], None]
+
+
+def _decisions(root: Node, report: _Report) -> Iterator[Node]:
     if not isinstance(root.value, dict):
-        faults.append(
-            _fault(
-                file,
-                root,
-                "not a list of decisions.",
-                "Delete the file, or restore an earlier version.",
-            )
-        )
+        fix = "Delete the file, or restore an earlier version."
+        report(root, "not a list of decisions.", fix)
         return
     for name, child in root.value.items():
         if name not in {"schema", "decisions"}:
             what = f"`{printable(name)}` is not a known key of this file."
-            faults.append(_fault(file, child, what, "Keep only `schema` and `decisions`."))
+            report(child, what, "Keep only `schema` and `decisions`.")
     schema = root.value.get("schema")
     if schema is None or schema.value != DECISIONS_SCHEMA or isinstance(schema.value, bool):
         what = f"`schema` is not {DECISIONS_SCHEMA}, the only supported version."
-        faults.append(_fault(file, schema or root, what, f"Write `schema: {DECISIONS_SCHEMA}`."))
+        report(schema or root, what, f"Write `schema: {DECISIONS_SCHEMA}`.")
         return
     listed = root.value.get("decisions")
     if listed is None or listed.value is None:
         return
     if not isinstance(listed.value, list):
-        faults.append(_fault(file, listed, "`decisions` is not a list.", "Write `- change: …`."))
+        report(listed, "`decisions` is not a list.", "Write `- change: …`.")
         return
     yield from listed.value
 
 
-def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
-    """Parse one decision; None if it has a fault."""
+def _decision(node: Node, report: _Report) -> Decision | None:
+    """Parse one decision; None if it has a fault that leaves none."""
     if not isinstance(node.value, dict):
         if not node.flawed:
-            faults.append(_fault(file, node, "not a decision.", "Write `- change: …`."))
+            report(node, "not a decision.", "Write `- change: …`.")
         return None
-    wrong = len(faults)
     for name, child in node.value.items():
         if name not in _KEYS:
             what = f"`{printable(name)}` is not a known key of a decision."
-            faults.append(_fault(file, child, what, f"Keys: {', '.join(_KEYS)}."))
-    texts = {name: _text(node, name, file, faults) for name in _KEYS}
+            report(child, what, f"Keys: {', '.join(_KEYS)}.")
+    texts = {name: _text(node, name, report) for name in _KEYS}
     state = next((value for value in _STATES if value == texts["status"]), None)
-    if state is None and texts["status"]:
-        _unknown_value(node, "status", _STATES, file, faults)
     direction = next((value for value in _DIRECTIONS if value == texts["direction"]), None)
-    if direction is None and texts["direction"]:
-        _unknown_value(node, "direction", _DIRECTIONS, file, faults)
+    for name, known, values in (("status", state, _STATES), ("direction", direction, _DIRECTIONS)):
+        if known is None and texts[name]:
+            what = f"`{name}: {printable(texts[name])}` is not a known value."
+            report(node.nearest((name,)), what, f"Write one of: {', '.join(values)}.")
     for name in ("at", "after", "by"):
         if texts[name] and not _MOMENT.fullmatch(texts[name]):
             what = f"`{name}: {printable(texts[name])}` is not a date and time."
-            fix = "Write it as in 2026-03-01T02:00:00Z."
-            faults.append(_fault(file, node.nearest((name,)), what, fix))
-    if len(faults) > wrong or state is None or direction is None:
+            report(node.nearest((name,)), what, "Write it as in 2026-03-01T02:00:00Z.")
+    if state is None or direction is None:
         return None
     return Decision(
         id=texts["change"],
@@ -252,31 +253,19 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
     )
 
 
-def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
+def _text(node: Node, name: str, report: _Report) -> str:
     """A value as text, as written; empty if it is a fault."""
     child = node.child(name)
     if child is None:
-        faults.append(_fault(file, node, f"a decision has no `{name}`.", f"Add `{name}: …`."))
+        report(node, f"a decision has no `{name}`.", f"Add `{name}: …`.")
         return ""
     if child.flawed:
         return ""
     # YAML reads an id of digits alone as a number; the text as written is used.
     if isinstance(child.value, dict | list) or not child.text.strip():
-        faults.append(_fault(file, child, f"`{name}` is not a text.", "Write it in quotes."))
+        report(child, f"`{name}` is not a text.", "Write it in quotes.")
         return ""
     return child.text
-
-
-def _unknown_value(
-    node: Node, name: str, values: tuple[str, ...], file: str, faults: list[Fault]
-) -> None:
-    child = node.nearest((name,))
-    what = f"`{name}: {printable(child.text)}` is not a known value."
-    faults.append(_fault(file, child, what, f"Write one of: {', '.join(values)}."))
-
-
-def _fault(file: str, node: Node, what: str, fix: str) -> Fault:
-    return Fault(file=file, line=node.line, what=what, fix=fix)
 
 
 DECISIONS_FILE = Path("reports/regressions.yaml")

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from corebound.errors import Fault, analysis_fault, report_os_errors
 from corebound.records import atomic_write, codec, validate
@@ -74,72 +74,100 @@ def read_all(
     return documents, tuple(faults)
 
 
-_decode_calibration = codec.decoder(Calibration, CALIBRATION_SCHEMA, validate.calibration)
+class Documents(Generic[T]):
+    """The documents of one kind in a folder of records, each in a file of its own."""
 
+    def __init__(
+        self,
+        kind: type[T],
+        *,
+        schema: int,
+        check: Callable[[T], None],
+        folder: str,
+        noun: str,
+        fix: str,
+        key: Callable[[T], bytes],
+        order: Callable[[T], Any],
+    ) -> None:
+        """Describe the kind.
 
-def calibrations_folder(records: Path) -> Path:
-    """The folder of calibrations and their runs, which are not nightly runs."""
-    return records / "calibrations"
+        Args:
+            kind: The type of a document.
+            schema: The newest schema that this version supports.
+            check: Raises ValueError if a document is inconsistent.
+            folder: The name of their folder, which may hold runs, too.
+            noun: What a document is, for messages.
+            fix: How to fix an unreadable one.
+            key: What distinguishes a document from those that it does not replace.
+            order: The sort key of documents.
+        """
+        self._decode = codec.decoder(kind, schema, check)
+        self._folder, self._noun, self._fix = folder, noun, fix
+        self._key, self._order = key, order
 
+    def folder(self, records: Path) -> Path:
+        """Their folder below the records."""
+        return records / self._folder
 
-def keep_calibration(calibration: Calibration, records: Path) -> Path:
-    """Store a calibration; earlier ones are kept.
+    def file_of(self, document: T, records: Path) -> Path:
+        """The file of a document."""
+        return file_in(self.folder(records), self._key(document))
 
-    Raises:
-        InputError: The file cannot be written.
-    """
-    file = file_in(
-        calibrations_folder(records), f"{calibration.run} {calibration.scenario}".encode()
-    )
-    return keep((codec.encode_document(calibration),), file, what="the calibration")
+    def keep(self, document: T, records: Path) -> Path:
+        """Store a document, replacing one with the same key.
 
+        Raises:
+            InputError: The file cannot be written.
+        """
+        lines = (codec.encode_document(document),)
+        return keep(lines, self.file_of(document, records), what=f"the {self._noun}")
 
-def read_calibrations(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fault, ...]]:
-    """All calibrations, oldest first, and the files that are not valid calibrations."""
-    calibrations, faults = read_all(
-        calibrations_folder(records),
-        _decode_calibration,
-        what="this calibration",
-        fix="Delete the file and run `corebound calibrate` again.",
-    )
-    return tuple(
-        sorted(
-            calibrations,
-            key=lambda calibration: (calibration.at, calibration.run, calibration.scenario),
+    def find(self, document: T, records: Path) -> T | None:
+        """The stored document with the same key; None if there is no readable one."""
+        with contextlib.suppress(OSError, codec.UnreadableError):
+            return self._decode((atomic_write.read(self.file_of(document, records)),))
+        return None
+
+    def read(self, records: Path) -> tuple[tuple[T, ...], tuple[Fault, ...]]:
+        """All documents in order, and the files that are not valid ones."""
+        found, faults = read_all(
+            self.folder(records), self._decode, what=f"this {self._noun}", fix=self._fix
         )
-    ), faults
+        return tuple(sorted(found, key=self._order)), faults
 
 
-_decode_confirmation = codec.decoder(Confirmation, CONFIRMATION_SCHEMA, validate.confirmation)
-
-
-def confirmations_folder(records: Path) -> Path:
-    """The folder of confirmations and their runs, which are not nightly runs."""
-    return records / "confirmations"
-
-
-def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
-    """Store the result of a re-run, replacing one for the same latest point.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    key = f"{confirmation.id} {confirmation.last_point}".encode()
-    file = file_in(confirmations_folder(records), key)
-    return keep((codec.encode_document(confirmation),), file, what="the confirmation")
-
-
-def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[Fault, ...]]:
-    """All confirmations, oldest first, and the files that are not valid confirmations."""
-    confirmations, faults = read_all(
-        confirmations_folder(records),
-        _decode_confirmation,
-        what="this confirmation",
-        fix="Delete the file and run `corebound regressions --confirm` again.",
-    )
-    return tuple(
-        sorted(confirmations, key=lambda confirmation: (confirmation.at, confirmation.id))
-    ), faults
+# Their folders also hold the runs that they come from, which are not nightly runs.
+CALIBRATIONS = Documents(
+    Calibration,
+    schema=CALIBRATION_SCHEMA,
+    check=validate.calibration,
+    folder="calibrations",
+    noun="calibration",
+    fix="Delete the file and run `corebound calibrate` again.",
+    key=lambda one: f"{one.run} {one.scenario}".encode(),
+    order=lambda one: (one.at, one.run, one.scenario),
+)
+CONFIRMATIONS = Documents(
+    Confirmation,
+    schema=CONFIRMATION_SCHEMA,
+    check=validate.confirmation,
+    folder="confirmations",
+    noun="confirmation",
+    fix="Delete the file and run `corebound regressions --confirm` again.",
+    key=lambda one: f"{one.id} {one.last_point}".encode(),
+    order=lambda one: (one.at, one.id),
+)
+# A profile is named after its values, not after its name or its source files.
+PROFILES = Documents(
+    ImportedProfile,
+    schema=PROFILE_SCHEMA,
+    check=validate.imported_profile,
+    folder="profiles",
+    noun="profile",
+    fix="Delete the file and import the profile again.",
+    key=lambda one: codec.canonical((one.source, one.device, one.profile)),
+    order=lambda one: (one.name, one.source),
+)
 
 
 def tunes_folder(records: Path) -> Path:
@@ -150,49 +178,3 @@ def tunes_folder(records: Path) -> Path:
 def proofs_folder(records: Path) -> Path:
     """The folder of the runs that launch through the files of `corebound tune --emit`."""
     return tunes_folder(records) / "proofs"
-
-
-_decode_profile = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.imported_profile)
-
-
-def file_of(profile: ImportedProfile, records: Path) -> Path:
-    """The file of a profile, named after its values, not after its name or its source files."""
-    content = (profile.source, profile.device, profile.profile)
-    return file_in(_folder_of(records), codec.canonical(content))
-
-
-def _folder_of(records: Path) -> Path:
-    return records / "profiles"
-
-
-def keep_profile(profile: ImportedProfile, records: Path, *, rename: bool) -> ImportedProfile:
-    """Store a profile; importing it again changes nothing but, optionally, its name.
-
-    Args:
-        profile: The imported profile.
-        records: The folder of records; created if necessary.
-        rename: Whether the new name replaces that of an existing profile.
-
-    Returns:
-        The profile as stored.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    file = file_of(profile, records)
-    if not rename:
-        with contextlib.suppress(OSError, codec.UnreadableError):
-            return _decode_profile((atomic_write.read(file),))
-    keep((codec.encode_document(profile),), file, what="the profile")
-    return profile
-
-
-def read_profiles(records: Path) -> tuple[tuple[ImportedProfile, ...], tuple[Fault, ...]]:
-    """All stored profiles, by name, and the files that are not valid profiles."""
-    profiles, faults = read_all(
-        _folder_of(records),
-        _decode_profile,
-        what="this profile",
-        fix="Delete the file and import the profile again.",
-    )
-    return tuple(sorted(profiles, key=lambda profile: (profile.name, profile.source))), faults

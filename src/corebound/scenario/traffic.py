@@ -13,7 +13,7 @@ microseconds with 3 significant digits: `stats.latency` reads and merges them.
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from msgspec import Struct, convert, to_builtins
 
@@ -314,8 +314,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 Message = Warmed | Answered | Failure
-
-_KINDS: dict[str, type[Message]] = {"warmed": Warmed, "answered": Answered, "failure": Failure}
+T = TypeVar("T")
 
 
 def encode(message: GeneratorOrder | Message) -> bytes:
@@ -329,15 +328,7 @@ def decode_order(line: bytes) -> GeneratorOrder:
     Raises:
         WireError: The line is not an order.
     """
-    document = _document(line)
-    try:
-        of_traffic = document["traffic"]
-        of_stream = of_traffic.get("streaming")
-        streaming = None if of_stream is None else convert(of_stream, Streaming)
-        asked = Traffic(**{**of_traffic, "streaming": streaming})
-        return GeneratorOrder(**{**document, "traffic": asked})
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise WireError(f"not a GeneratorOrder: {error}") from None
+    return _convert(_document(line), GeneratorOrder)
 
 
 def decode_message(line: bytes) -> Message:
@@ -347,33 +338,22 @@ def decode_message(line: bytes) -> Message:
         WireError: The line is not a message of this protocol.
     """
     document = _document(line)
-    kind = _KINDS.get(str(document.get("kind")))
-    if kind is None:
-        raise WireError(f"not a message of a load generator: {line[:80]!r}")
+    match document.get("kind"):
+        case "warmed":
+            return _convert(document, Warmed)
+        case "answered":
+            return _convert(document, Answered)
+        case "failure":
+            return _convert(document, Failure)
+    raise WireError(f"not a message of a load generator: {line[:80]!r}")
+
+
+def _convert(document: dict[str, Any], kind: type[T]) -> T:
+    """The message of a document; one of the worker's own protocol has no types to check."""
     try:
-        if kind is Answered:
-            windows = tuple(Window(**window) for window in document["windows"])
-            result = document.get("mlperf")
-            mlperf = None if result is None else MlPerf(**result)
-            search = _highest_rate(document.get("search"))
-            tokens = document.get("streamed")
-            nested = {
-                "windows": windows,
-                "mlperf": mlperf,
-                "search": search,
-                "streamed": None if tokens is None else Streamed(**tokens),
-            }
-            return Answered(**{**document, **nested})
-        return kind(**document)
-    except (KeyError, TypeError) as error:
+        return kind(**document) if issubclass(kind, Failure) else convert(document, kind)
+    except (TypeError, ValueError) as error:
         raise WireError(f"not a {kind.__name__}: {error}") from None
-
-
-def _highest_rate(document: dict[str, Any] | None) -> HighestRate | None:
-    if document is None:
-        return None
-    trials = tuple(RateTrial(**trial) for trial in document["trials"])
-    return HighestRate(**{**document, "trials": trials})
 
 
 def _document(line: bytes) -> dict[str, Any]:

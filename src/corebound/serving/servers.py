@@ -107,7 +107,6 @@ class TorchServe:
 
     distribution = "torchserve"
     path = f"/predictions/{MODEL_NAME}"
-
     content_type = "image/jpeg"
 
     def __init__(
@@ -225,34 +224,54 @@ def _is_java(pid: int) -> bool:
     return stat is not None and stat.name == "java"
 
 
-class LitServe:
-    """One LitServe instance; its workers are known from the reports they write when ready."""
+class _ReportingServer:
+    """A server whose workers are known from the reports that they write when ready."""
 
-    distribution = "litserve"
-    path = "/predict"
+    path = "/v1/completions"
     content_type = "application/json"
 
-    def __init__(self, model: ServedModel, *, reports: Path) -> None:
+    def __init__(self, model: Path, body: Path, *, reports: Path) -> None:
         """Choose its port.
 
         Args:
-            model: The model to serve.
+            model: The file of the model to serve.
+            body: The file with the body of every request.
             reports: The folder in which each worker writes a file named after its process id.
         """
         self._model = model
-        self.body = model.json
+        self.body = body
         self._reports = reports
         (self.port,) = free_ports(1)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Link the model and write the port to a file."""
-        (folder / MODEL_FILE).symlink_to(self._model.file)
+        (folder / MODEL_FILE).symlink_to(self._model)
         (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
         return {}
 
     def workers(self) -> tuple[ServerWorker, ...]:
+        """The live processes that have reported, by process id."""
+        pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
+        return tuple(
+            ServerWorker(id=str(pid), pid=pid, ready=True)
+            for pid in pids
+            if process_stat(pid) is not None
+        )
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Terminate the root process, which ends its workers."""
+        os.kill(pids[0], signal.SIGTERM)
+
+
+class LitServe(_ReportingServer):
+    """One LitServe instance."""
+
+    distribution = "litserve"
+    path = "/predict"
+
+    def workers(self) -> tuple[ServerWorker, ...]:
         """The live workers that have reported; ready once the server's health check passes."""
-        alive = _reporting_workers(self._reports)
+        alive = super().workers()
         return alive if alive and self._is_healthy() else ()
 
     def stop(self, pids: tuple[int, ...]) -> None:
@@ -270,83 +289,32 @@ class LitServe:
             connection.close()
 
 
-class FastApi:
-    """One FastAPI application on uvicorn; its workers are known from the reports they write.
+class TextFastApi(_ReportingServer):
+    """A language model in a FastAPI application on uvicorn, which reads its weights from no file.
 
     A worker reports once it has loaded its model, right before uvicorn lets it accept
     connections. With several workers uvicorn opens the port long before, so the port says nothing.
     """
 
     distribution = "fastapi"
-    path = "/predict"
-    content_type = "image/jpeg"
-
-    def __init__(self, model: ServedModel, *, reports: Path, runtime: str = "pytorch") -> None:
-        """Choose its port.
-
-        Args:
-            model: The model to serve.
-            reports: As for `LitServe`.
-            runtime: What computes: `pytorch` or `onnxruntime`.
-        """
-        self._file = model.onnx if runtime == "onnxruntime" else model.file
-        self.body = model.jpeg
-        self._reports = reports
-        (self.port,) = free_ports(1)
 
     def write(self, folder: Path) -> dict[str, str]:
         """The port, which uvicorn reads from its environment, and the model; writes no files."""
         del folder
-        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._file)}
-
-    def workers(self) -> tuple[ServerWorker, ...]:
-        """The live workers that have reported."""
-        return _reporting_workers(self._reports)
-
-    def stop(self, pids: tuple[int, ...]) -> None:
-        """Terminate the root process, which ends its workers."""
-        os.kill(pids[0], signal.SIGTERM)
+        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._model)}
 
 
-class TextFastApi(FastApi):
-    """A language model in a FastAPI application, which reads its weights from no file."""
+class FastApi(TextFastApi):
+    """A classifier in a FastAPI application on uvicorn."""
 
-    path = "/v1/completions"
-    content_type = "application/json"
-
-    def __init__(self, model: ServedModel, *, reports: Path) -> None:
-        """Choose its port; the arguments are those of `LitServe`."""
-        super().__init__(model, reports=reports)
-        self.body = model.text_request
+    path = "/predict"
+    content_type = "image/jpeg"
 
 
-class LlamaServer:
+class LlamaServer(_ReportingServer):
     """llama.cpp's server: one process, which reports once it has written a first text."""
 
     distribution = "llama-server"
-    path = "/v1/completions"
-    content_type = "application/json"
-
-    def __init__(self, model: ServedModel, *, reports: Path) -> None:
-        """Choose its port; the arguments are those of `LitServe`."""
-        self._model = model
-        self.body = model.text_request
-        self._reports = reports
-        (self.port,) = free_ports(1)
-
-    def write(self, folder: Path) -> dict[str, str]:
-        """Link the model and write the port to a file."""
-        (folder / MODEL_FILE).symlink_to(self._model.gguf)
-        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
-        return {}
-
-    def workers(self) -> tuple[ServerWorker, ...]:
-        """The process, once it has reported."""
-        return _reporting_workers(self._reports)
-
-    def stop(self, pids: tuple[int, ...]) -> None:
-        """Terminate it."""
-        os.kill(pids[0], signal.SIGTERM)
 
 
 def server_of(
@@ -359,32 +327,22 @@ def server_of(
         placement: Its placement.
         python: The interpreter of its environment.
         model: The model to serve.
-        reports: As for `LitServe`.
+        reports: The folder in which each worker writes a file named after its process id.
     """
     parameters = dict(cell.parameters)
     match cell.framework:
         case "llama-server":
-            return LlamaServer(model, reports=reports)
+            return LlamaServer(model.gguf, model.text_request, reports=reports)
         case "fastapi" if "context" in parameters:
-            return TextFastApi(model, reports=reports)
+            return TextFastApi(model.file, model.text_request, reports=reports)
         case "fastapi":
-            runtime = str(parameters.get("runtime", "pytorch"))
-            return FastApi(model, reports=reports, runtime=runtime)
+            is_onnx = parameters.get("runtime") == "onnxruntime"
+            return FastApi(model.onnx if is_onnx else model.file, model.jpeg, reports=reports)
         case "litserve":
-            return LitServe(model, reports=reports)
+            return LitServe(model.file, model.json, reports=reports)
     slots = placement.slots
     pinned = tuple(slot.cpus for slot in slots) if server_binds_workers(cell) else None
     return TorchServe(model, workers=len(slots), pinned=pinned, python=python)
-
-
-def _reporting_workers(reports: Path) -> tuple[ServerWorker, ...]:
-    """The live processes that wrote a report once they were ready, by process id."""
-    pids = sorted(int(file.stem) for file in reports.glob("[0-9]*.json"))
-    return tuple(
-        ServerWorker(id=str(pid), pid=pid, ready=True)
-        for pid in pids
-        if process_stat(pid) is not None
-    )
 
 
 def find_java(variables: Mapping[str, str] = os.environ) -> str | None:

@@ -123,7 +123,8 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     served_launches = _served_launches(launches)
     if not served_launches:
         return None
-    latencies_by_launch = [percentiles(served.answered.latencies) for served in served_launches]
+    each = [percentiles(served.answered.latencies) for served in served_launches]
+    by_launch = [latencies for latencies in each if latencies is not None]
     merged = merge([served.answered.latencies for served in served_launches])
     all_latencies = percentiles(merged)
     if all_latencies is None:
@@ -132,15 +133,9 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     return ServedCell(
         launches=len(served_launches),
         per_s=_estimate(served_launches, _per_s),
-        p50_ns=_typical(
-            [float(latencies.p50_ns) for latencies in latencies_by_launch if latencies]
-        ),
-        p90_ns=_typical(
-            [float(latencies.p90_ns) for latencies in latencies_by_launch if latencies]
-        ),
-        p99_ns=_typical(
-            [float(latencies.p99_ns) for latencies in latencies_by_launch if latencies]
-        ),
+        p50_ns=_typical([float(latencies.p50_ns) for latencies in by_launch]),
+        p90_ns=_typical([float(latencies.p90_ns) for latencies in by_launch]),
+        p99_ns=_typical([float(latencies.p99_ns) for latencies in by_launch]),
         p99_9_ns=p99_9_ns(all_latencies),
         cpu_ns=_estimate(
             served_launches, lambda served: max(served.cpu_ns, 1) / served.answered.ok

@@ -77,16 +77,17 @@ def _time_first(workload: Workload, timings: Timings) -> None:
 def _ready(
     adapter: ModuleType, workload: Workload, environment: dict[str, str], *, is_command: bool
 ) -> protocol.Ready:
+    # It leaves out what it does not know.
     described = adapter.describe()
     if is_command:
         # This process's pools are not the command's.
         described.update(threads_used=None, inter_op_used=None)
     return protocol.Ready(
-        threads_used=described["threads_used"],
-        inter_op_used=described["inter_op_used"],
+        threads_used=described.get("threads_used"),
+        inter_op_used=described.get("inter_op_used"),
         python=sys.version.split()[0],
         versions=described["versions"],
-        blas=workload.blas or described["blas"],
+        blas=workload.blas or described.get("blas"),
         environment=environment,
         work=dict(workload.work),
         pins_threads=described.get("pins_threads", False),

@@ -80,7 +80,7 @@ def calibrate_scenarios(request: CalibrateRequest, reporter: Reporter) -> Calibr
         if calibration is None:
             reporter.notify(f"{name}: fewer than {LEAST_PAIRS} pairs of launches succeeded.")
         else:
-            documents.keep_calibration(calibration, request.records)
+            documents.CALIBRATIONS.keep(calibration, request.records)
             calibrations.append(calibration)
     return CalibrateResult(calibrations=tuple(calibrations), run=result)
 
@@ -92,7 +92,7 @@ def _prepare(request: RunRequest, reporter: Reporter) -> PreparedRun:
     run, tasks = plan_run(baselines, request, reporter.notify)
     return PreparedRun(
         run=run,
-        file=jsonl.file_of(run, documents.calibrations_folder(request.records)),
+        file=jsonl.file_of(run, documents.CALIBRATIONS.folder(request.records)),
         tasks=tuple(_duplicate_cells(task) for task in tasks),
     )
 
@@ -148,7 +148,7 @@ def noise_notes(
     as_calibrated = replace(
         run, scenarios=tuple(sources), environments=_plain_environments(run.environments)
     )
-    calibrations, _ = documents.read_calibrations(records)
+    calibrations, _ = documents.CALIBRATIONS.read(records)
     notes = noise_floor_notes(calibrations, as_calibrated, launches=launches)
     suffix = "" if own_margin else " This uses the scenario's own margin."
     return tuple(f"{note}{suffix}" for note in notes)

@@ -82,7 +82,7 @@ def compare_recorded(
             history = build_change_history(series, cache=cache, mapper=forked_map)
             return compare_imported_commits(*commits, history)
     first, second = (_read(stored.file, faults) for stored in pair)
-    calibrations, damaged = documents.read_calibrations(records)
+    calibrations, damaged = documents.CALIBRATIONS.read(records)
     _warn(notify, *faults, *damaged)
     past = earlier_results_of_pair(records, (pair[0].run, pair[1].run))
     comparison = compare_runs(first, second, past)

@@ -123,7 +123,7 @@ def confirm_changes(
         wait_s: How long to wait for another run on this host, in seconds.
     """
     host = identity.host(discovery.live_topology()).id
-    folder = documents.confirmations_folder(records)
+    folder = documents.CONFIRMATIONS.folder(records)
     measure_pair = partial(
         measure_commits, folder=folder, config=config, reporter=reporter, wait_s=wait_s
     )
@@ -138,7 +138,7 @@ def confirm_changes(
                 )
         except CoreboundError as error:
             confirmation = _confirmation(change, answer="impossible", how=str(error.what))
-        documents.keep_confirmation(confirmation, records)
+        documents.CONFIRMATIONS.keep(confirmation, records)
 
 
 def _confirmation(

@@ -142,7 +142,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     def calibrations(self) -> tuple[Calibration, ...]:
         """Read the calibrations in the records that hold the run."""
-        return documents.read_calibrations(self.file.parent.parent)[0]
+        return documents.CALIBRATIONS.read(self.file.parent.parent)[0]
 
     @property
     def document(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class _Parts:
         return _Part("this race", jsonl.file_of(run, documents.tunes_folder(self._records)))
 
     def _of_profile(self, profile: ImportedProfile) -> _Part:
-        return _Part("this profile", documents.file_of(profile, self._records))
+        return _Part("this profile", documents.PROFILES.file_of(profile, self._records))
 
     def _of_series(self, series: Series) -> _Part:
         file = self._records

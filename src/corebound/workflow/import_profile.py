@@ -46,10 +46,12 @@ def import_profiles(
     """
     records = Path(records)
     imported = reader.read_all([Path(file) for file in files], name=name, progress=progress)
-    stored = [
-        documents.keep_profile(profile, records, rename=name is not None) for profile in imported
-    ]
-    return tuple(
-        StoredProfile(file=str(documents.file_of(profile, records)), profile=profile)
-        for profile in stored
-    )
+    stored = []
+    for profile in imported:
+        # A new name replaces that of the same profile; without one, the known name stays.
+        known = documents.PROFILES.find(profile, records) if name is None else None
+        file = documents.PROFILES.file_of(profile, records)
+        if known is None:
+            documents.PROFILES.keep(profile, records)
+        stored.append(StoredProfile(file=str(file), profile=known or profile))
+    return tuple(stored)

@@ -101,7 +101,7 @@ def analyse_history(
             fix="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
-    confirmations, faults = documents.read_confirmations(records)
+    confirmations, faults = documents.CONFIRMATIONS.read(records)
     with cached_change_points(records, all_series=True) as cache:
         history = build_change_history(
             suite.series,
@@ -142,7 +142,7 @@ def confirm_open_changes(
         if each.is_open and (each.confirmation is None or each.confirmation.answer == "impossible")
     ]
     confirm_changes(due, analysed.suite, analysed.records, reporter, config=config, wait_s=wait_s)
-    confirmations, _ = documents.read_confirmations(analysed.records)
+    confirmations, _ = documents.CONFIRMATIONS.read(analysed.records)
     return replace(
         analysed, history=assess_history(analysed.history, analysed.decisions, confirmations)
     )
@@ -225,7 +225,7 @@ def _named_changes(state: State, name: str, analysed: AnalysedHistory) -> tuple[
 
 def _contexts(history: ChangeHistory, suite: Suite, records: Path) -> dict[str, ChangeContext]:
     """What the records of each change's runs add to it, by its id."""
-    calibrations, _ = documents.read_calibrations(records)
+    calibrations, _ = documents.CALIBRATIONS.read(records)
     return {
         name: ChangeContext(
             noise=_noise(each.change, suite, calibrations),

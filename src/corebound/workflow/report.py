@@ -117,11 +117,11 @@ def write_site(
 
     faults: list[Fault] = []
     runs, folders, recorded, classes = _site_runs(records, faults)
-    profiles, unreadable_profiles = documents.read_profiles(records)
+    profiles, unreadable_profiles = documents.PROFILES.read(records)
     imported, damaged_histories = history_files.read_all(records)
     decisions, decision_faults = read_decisions_file(status)
-    calibrations, damaged_calibrations = documents.read_calibrations(records)
-    confirmations, damaged_confirmations = documents.read_confirmations(records)
+    calibrations, damaged_calibrations = documents.CALIBRATIONS.read(records)
+    confirmations, damaged_confirmations = documents.CONFIRMATIONS.read(records)
     tunings = tuple(tuning_results(records, faults))
     races = [result for result, _ in tunings]
     checks = stored_checks(records, races, faults)

@@ -380,7 +380,7 @@ def earlier_results_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults
 
 
 def _auxiliary_folders(records: Path) -> tuple[Path, ...]:
-    return documents.calibrations_folder(records), records / REPRODUCTIONS
+    return documents.CALIBRATIONS.folder(records), records / REPRODUCTIONS
 
 
 def _is_earlier(file: Path, pair: tuple[Run, Run]) -> bool:

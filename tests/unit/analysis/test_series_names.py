@@ -18,7 +18,6 @@ from corebound.analysis.series_names import (
     parameters,
     shared_axes,
     short_cell_names,
-    short_series_names,
 )
 from corebound.records.history import Series
 from support.build import a_series
@@ -65,7 +64,6 @@ def test_shared_parameters_are_in_the_title_only() -> None:
 
     assert shared_axes(cells) == "v=d, environment=py3"
     assert short_cell_names(cells) == ("(m, n)=100, 5", "(m, n)=9, 2")
-    assert short_series_names(cells) == ("b[(m, n)=100, 5]", "b[(m, n)=9, 2]")
 
 
 def test_parameters_are_sorted_numbers_first_by_size() -> None:

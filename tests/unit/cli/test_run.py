@@ -71,7 +71,7 @@ def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> Non
 def calibrated(one: RunResult, folder: Path) -> RunResult:
     """The same in a folder of records that holds a calibration of its first scenario."""
     source = one.run.scenarios[0]
-    documents.keep_calibration(
+    documents.CALIBRATIONS.keep(
         a_calibration(
             host=one.run.host.id,
             scenario=source.document["name"],

@@ -335,17 +335,17 @@ def test_importing_again_under_another_name_renames(tmp_path: Path) -> None:
     for name in ("night", "day"):
         run(str(MSPROF), "--records", str(tmp_path), "--name", name)
 
-    assert [each.name for each in documents.read_profiles(tmp_path)[0]] == ["day"]
+    assert [each.name for each in documents.PROFILES.read(tmp_path)[0]] == ["day"]
 
 
 def test_json_has_the_stored_profile(tmp_path: Path) -> None:
     said = json.loads(run(str(MSPROF), "--records", str(tmp_path), "--json"))
 
-    ((kept,), faults) = documents.read_profiles(tmp_path)
+    ((kept,), faults) = documents.PROFILES.read(tmp_path)
     assert faults == ()
     assert kept == one(MSPROF)
     assert said["results"][0]["profile"]["profile"]["step_ns"] == 1_702_125
-    assert Path(said["results"][0]["file"]) == documents.file_of(kept, tmp_path)
+    assert Path(said["results"][0]["file"]) == documents.PROFILES.file_of(kept, tmp_path)
 
 
 def test_imported_profiles_are_not_runs(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_an_unreadable_stored_profile_is_reported_and_skipped(tmp_path: Path) ->
     (tmp_path / "profiles" / "torn.json").write_text('{"schema": 1,')
     (tmp_path / "profiles" / "newer.json").write_text('{"schema": 99}')
 
-    kept, faults = documents.read_profiles(tmp_path)
+    kept, faults = documents.PROFILES.read(tmp_path)
 
     assert len(kept) == 1
     assert [Path(fault.file).name for fault in faults] == ["newer.json", "torn.json"]
@@ -617,8 +617,8 @@ def test_names_are_cleaned(tmp_path: Path, name: str) -> None:
     (shown,) = (each.type for each in profile.profile.operators if each.type != "aten::mm")
     assert shown.isprintable()
     assert len(shown) < 220
-    documents.keep_profile(profile, tmp_path / "records", rename=False)
-    assert documents.read_profiles(tmp_path / "records") == ((profile,), ())
+    documents.PROFILES.keep(profile, tmp_path / "records")
+    assert documents.PROFILES.read(tmp_path / "records") == ((profile,), ())
 
 
 JSON = st.recursive(

@@ -162,9 +162,9 @@ def test_an_inconsistent_history_is_reported(tmp_path: Path, point: Any) -> None
 
 
 def test_a_calibration_without_noise_is_reported(tmp_path: Path) -> None:
-    file = documents.keep_calibration(a_calibration(noise=()), tmp_path)
+    file = documents.CALIBRATIONS.keep(a_calibration(noise=()), tmp_path)
 
-    found, faults = documents.read_calibrations(tmp_path)
+    found, faults = documents.CALIBRATIONS.read(tmp_path)
 
     assert found == ()
     assert [fault.file for fault in faults] == [str(file)]

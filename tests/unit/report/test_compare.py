@@ -374,7 +374,7 @@ def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
         sha256=source.sha256,
         lock=lock_digest(after[0].environments, "host"),
     )
-    documents.keep_calibration(calibration, folder)
+    documents.CALIBRATIONS.keep(calibration, folder)
 
     said = [
         CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder), *form])
@@ -475,7 +475,7 @@ def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> Non
             )
             for launch in launches
         )
-        kept(documents.calibrations_folder(folder), (run, twice))
+        kept(documents.CALIBRATIONS.folder(folder), (run, twice))
 
     said = CliRunner().invoke(
         app, ["compare", "run08", "run09", "--records", str(folder), "--json"]

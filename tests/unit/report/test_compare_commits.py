@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_imported_commits
-from corebound.analysis.series_names import short_series_names
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
 from corebound.errors import InputError
@@ -58,10 +57,6 @@ def test_what_got_worse_is_clear_and_comes_first() -> None:
     assert (second.series.cell, second.is_finding) == ("n=1", False)
     assert first.verdict == "slower"
     assert first.speedup_ratio == pytest.approx(1 / 1.1, rel=0.05)
-    assert short_series_names([series.series for series in comparison.series]) == (
-        "io.read[n=2]",
-        "io.read[n=1]",
-    )
 
 
 def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:

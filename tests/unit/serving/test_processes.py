@@ -39,7 +39,7 @@ def test_a_server_that_listens_after_its_worker_has_reported_is_asked_again(
     tmp_path: Path,
 ) -> None:
     model = a_model(tmp_path)
-    server = FastApi(model, reports=tmp_path)
+    server = FastApi(model.file, model.jpeg, reports=tmp_path)
     listening: list[HTTPServer] = []
 
     def wait(_: float) -> None:
@@ -57,6 +57,8 @@ def test_a_server_that_never_listens_is_an_error(tmp_path: Path) -> None:
     waits: list[float] = []
 
     with pytest.raises(ServerError, match="refused"):
-        require_correct_answer(FastApi(model, reports=tmp_path), model, waits.append)
+        require_correct_answer(
+            FastApi(model.file, model.jpeg, reports=tmp_path), model, waits.append
+        )
 
     assert 1 < sum(waits) < 10

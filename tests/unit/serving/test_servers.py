@@ -68,7 +68,7 @@ def test_every_interface_has_its_own_port(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_workers_of_fastapi_are_the_live_processes_that_have_reported(tmp_path: Path) -> None:
-    server = FastApi(ServedModel(folder=tmp_path), reports=tmp_path)
+    server = FastApi(tmp_path / "model.pt", tmp_path / "image.jpg", reports=tmp_path)
     (tmp_path / f"{os.getpid()}.json").touch()
     ended = subprocess.Popen(("true",))
     ended.wait()

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import special, stats
+from scipy import special
 
 from corebound.stats.distributions import (
     beta_below,
     binomial_above,
     chi_squared_upper_quantile,
     f_above,
-    fisher_p_value,
     log_betas,
     normal_below,
     normal_probabilities,
@@ -35,7 +34,6 @@ from corebound.stats.history.shift_tests import (
 
 FREEDOMS = st.one_of(st.integers(1, 1_000_000).map(float), st.floats(0.25, 1e4))
 PROBABILITIES = st.floats(1e-12, 1 - 1e-12)
-COUNTS = st.integers(0, 20)
 SHAPES = st.floats(0.25, 1e6)
 
 
@@ -184,13 +182,6 @@ def test_quantiles_of_a_small_part_of_a_degree_of_freedom_are_finite(
     assert chi_squared > 0
     if 1e-140 < abs(t) < 1e140:
         assert student_below(freedom, -abs(t)) == pytest.approx(min(p, 1 - p), rel=1e-9)
-
-
-@given(a=COUNTS, b=COUNTS, c=COUNTS, d=COUNTS)
-def test_fisher_s_exact_test_is_scipy_s(a: int, b: int, c: int, d: int) -> None:
-    expected = stats.fisher_exact(np.array([[a, b], [c, d]])).pvalue
-
-    assert fisher_p_value(((a, b), (c, d))) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("quantile", [student_quantile, chi_squared_upper_quantile])

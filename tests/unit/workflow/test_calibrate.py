@@ -38,7 +38,7 @@ def a_comparing_run(*, packages: tuple[str, ...] = LOCK.packages) -> Run:
 def records(tmp_path: Path) -> Path:
     """Where the plain scenario was calibrated."""
     run = a_run(scenarios=(SCENARIO,), environments=(LOCK,))
-    documents.keep_calibration(
+    documents.CALIBRATIONS.keep(
         build.a_calibration(
             host=run.host.id,
             environment="project",

@@ -45,9 +45,7 @@ def describe() -> dict[str, Any]:
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     return {
         "threads_used": names.count(_POOL_THREAD) or None,
-        "inter_op_used": None,
         "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__},
-        "blas": None,
     }
 
 

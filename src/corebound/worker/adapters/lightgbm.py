@@ -31,7 +31,5 @@ def describe() -> dict[str, Any]:
     """The version in use, and the number of threads that LightGBM has really started."""
     return {
         "threads_used": _POOL.size,
-        "inter_op_used": None,
         "versions": {"lightgbm": lightgbm.__version__, "numpy": np.__version__},
-        "blas": None,
     }

@@ -305,9 +305,7 @@ def describe() -> dict[str, Any]:
     """The versions in use, and the number of threads that llama.cpp has really started."""
     return {
         "threads_used": _POOL.size,
-        "inter_op_used": None,
         "versions": {"llama.cpp": _LIBRARY.llama_version().decode(), "xllamacpp": _version()},
-        "blas": None,
         "pins_threads": _State.pins_threads,
     }
 

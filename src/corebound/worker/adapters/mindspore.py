@@ -52,12 +52,7 @@ def describe() -> dict[str, Any]:
     Its context has a value for the pool size, but that is always the number of CPUs,
     whatever was requested.
     """
-    return {
-        "threads_used": None,
-        "inter_op_used": None,
-        "versions": {"mindspore": ms.__version__},
-        "blas": None,
-    }
+    return {"versions": {"mindspore": ms.__version__}}
 
 
 def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:

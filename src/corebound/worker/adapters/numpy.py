@@ -32,7 +32,6 @@ def describe() -> dict[str, Any]:
     pools = _blas().info()
     return {
         "threads_used": threads_set(),
-        "inter_op_used": None,
         "versions": {"numpy": np.__version__},
         "blas": ", ".join(
             f"{pool['internal_api']} {pool['version']}".replace("openblas", "OpenBLAS")

@@ -181,7 +181,6 @@ def describe() -> dict[str, Any]:
     """
     return {
         "threads_used": _POOL.size,
-        "inter_op_used": None,
         "versions": {"onnxruntime": onnxruntime.__version__},
         "blas": "MLAS",
         "pins_threads": _State.pins_threads,

@@ -110,7 +110,6 @@ def describe() -> dict[str, Any]:
     model = _State.models[-1] if _State.models else None
     return {
         "threads_used": model and int(model.property_of("INFERENCE_NUM_THREADS")),
-        "inter_op_used": None,
         "versions": {"openvino": version},
         "blas": "oneDNN",
         "pins_threads": model is None or bool(model.property_of("ENABLE_CPU_PINNING")),

@@ -14,4 +14,4 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 def describe() -> dict[str, Any]:
     """Nothing is in use beyond the interpreter."""
-    return {"threads_used": None, "inter_op_used": None, "versions": {}, "blas": None}
+    return {"versions": {}}

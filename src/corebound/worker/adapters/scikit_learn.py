@@ -81,7 +81,6 @@ def describe() -> dict[str, Any]:
     pools = ThreadpoolController().select(user_api="blas").info()
     return {
         "threads_used": CountingThreads.most or (openmp if openmp > 1 else None),
-        "inter_op_used": None,
         "versions": {"scikit-learn": sklearn.__version__, "numpy": np.__version__},
         "blas": ", ".join(
             sorted(

@@ -75,7 +75,6 @@ def describe() -> dict[str, Any]:
         "threads_used": tf.config.threading.get_intra_op_parallelism_threads() or None,
         "inter_op_used": tf.config.threading.get_inter_op_parallelism_threads() or None,
         "versions": {"tensorflow": tf.__version__},
-        "blas": None,
     }
 
 

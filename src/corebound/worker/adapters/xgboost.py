@@ -33,7 +33,5 @@ def describe() -> dict[str, Any]:
     """
     return {
         "threads_used": _POOL.size,
-        "inter_op_used": None,
         "versions": {"xgboost": xgboost.__version__, "numpy": np.__version__},
-        "blas": None,
     }

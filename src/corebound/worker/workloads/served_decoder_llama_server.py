@@ -28,9 +28,7 @@ def main() -> None:
     described = {
         # The server has threads for requests, too.
         "threads_used": computing_threads(lambda: server.handle_completions(_TEXT)),
-        "inter_op_used": None,
         "versions": {"xllamacpp": metadata.version("xllamacpp")},
-        "blas": None,
     }
     served_worker.report(described, work={"texts": 1.0})
     signal.sigwait({signal.SIGTERM})

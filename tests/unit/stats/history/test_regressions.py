@@ -627,7 +627,7 @@ def test_an_imported_history_cannot_be_re_run_but_alarms(
 
     assert result.exit_code == 1
     assert "could not be measured again" in result.stdout
-    (kept,), _ = documents.read_confirmations(RECORDS)
+    (kept,), _ = documents.CONFIRMATIONS.read(RECORDS)
     assert kept.answer == "impossible"
 
 
@@ -653,23 +653,23 @@ def test_re_runs_and_calibrations_with_the_former_word_for_inconclusive_are_read
     note = '"answer":"undecided"'
     written = replace(a_confirmation("inconclusive"), how=note)
     for file in (
-        documents.keep_confirmation(written, tmp_path),
-        documents.keep_calibration(a_calibration(verdict="inconclusive"), tmp_path),
+        documents.CONFIRMATIONS.keep(written, tmp_path),
+        documents.CALIBRATIONS.keep(a_calibration(verdict="inconclusive"), tmp_path),
     ):
         file.write_bytes(file.read_bytes().replace(b'"inconclusive"', b'"undecided"'))
 
-    confirmations, _ = documents.read_confirmations(tmp_path)
-    calibrations, _ = documents.read_calibrations(tmp_path)
+    confirmations, _ = documents.CONFIRMATIONS.read(tmp_path)
+    calibrations, _ = documents.CALIBRATIONS.read(tmp_path)
 
     assert confirmations == (written,)
     assert [each.verdict for each in calibrations] == ["inconclusive"]
 
 
 def test_a_damaged_confirmation_is_reported_and_skipped(empty_folder: Path) -> None:
-    file = documents.keep_confirmation(a_confirmation("refuted"), RECORDS)
+    file = documents.CONFIRMATIONS.keep(a_confirmation("refuted"), RECORDS)
     file.with_name("0.json").write_text("{")
 
-    found, faults = documents.read_confirmations(RECORDS)
+    found, faults = documents.CONFIRMATIONS.read(RECORDS)
 
     assert [each.answer for each in found] == ["refuted"]
     assert len(faults) == 1

@@ -44,7 +44,7 @@ def report(
     is written atomically.
 
     Args:
-        described: What the framework's adapter describes.
+        described: What the framework's adapter describes; it leaves out what it does not know.
         work: The work of one request by unit.
         packages: Packages whose versions are reported, besides those of the framework and
             of the server.
@@ -55,11 +55,11 @@ def report(
         if name:
             versions[name] = metadata.version(name)
     ready = protocol.Ready(
-        threads_used=described["threads_used"],
-        inter_op_used=described["inter_op_used"],
+        threads_used=described.get("threads_used"),
+        inter_op_used=described.get("inter_op_used"),
         python=platform.python_version(),
         versions=versions,
-        blas=described["blas"],
+        blas=described.get("blas"),
         environment={
             name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)
         },
