@@ -14,9 +14,9 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.wording import latest_value, plain
 from corebound.present.sections import Fact
 from corebound.records.history import HistoryPoints, Series
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import (
-    BenchmarkPage,
     benchmark_page,
     benchmarks_of,
     select_charts,
@@ -28,7 +28,7 @@ from support.markup import by_id, parse_html
 from support.report_sample import NOW, a_benchmark, pages_of
 
 
-def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
+def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Page:
     """A page of series: each its machine, its last day, and how the machine was that day."""
     all_series = tuple(
         a_series(
@@ -118,7 +118,7 @@ def known_of(*series: Series) -> ChangeHistory:
     return build_change_history(series)
 
 
-def page_of(*series: Series) -> BenchmarkPage:
+def page_of(*series: Series) -> Page:
     history = known_of(*series)
     (benchmark,) = benchmarks_of(history)
     return benchmark_page(benchmark)
@@ -128,7 +128,7 @@ def site_of(*series: Series) -> dict[str, str]:
     return pages_of([], series=series)
 
 
-def titles(page: BenchmarkPage) -> list[str]:
+def titles(page: Page) -> list[str]:
     return [panel.title for panel in page.charts]
 
 
@@ -376,7 +376,7 @@ def a_stepped_cell(
     )
 
 
-def page_and_known(all_series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
+def page_and_known(all_series: Sequence[Series]) -> tuple[Page, ChangeHistory]:
     history = build_change_history(all_series)
     return benchmark_page(a_benchmark(tuple(all_series), history)), history
 

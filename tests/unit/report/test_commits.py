@@ -15,16 +15,17 @@ from corebound.analysis.wording import plain
 from corebound.present.sections import Commits, text_of
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.charts.commits import CommitBar, commit_bars_svg, presence_svg, step_svg
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages import history as history_module
-from corebound.report.pages.history import HistoryPage, history_page
+from corebound.report.pages.history import history_page
 from support.build import a_point, a_series
 from support.markup import parse_html
 from support.report_sample import NOW, pages_of
 from support.series import a_stepped_series
 
 
-def page_of(*series: Series) -> HistoryPage:
+def page_of(*series: Series) -> Page:
     return history_page(PageContext(now=NOW, history=build_change_history(series)))
 
 

@@ -30,10 +30,11 @@ from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
 from corebound.report.charts.history import history_svg, sparkline_svg, value_axis
 from corebound.report.downloads import changes_csv
+from corebound.report.elements import Page
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.pages.feed import feed
-from corebound.report.pages.history import HistoryPage, history_page
+from corebound.report.pages.history import history_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.scenario.matrix import expand
 from corebound.stats.history.alerts import assess_changes
@@ -492,12 +493,12 @@ def members_of(row: Sequence[Value]) -> Items | None:
     return row[-1].members
 
 
-def rows_of(page: HistoryPage) -> list[tuple[Value, ...]]:
+def rows_of(page: Page) -> list[tuple[Value, ...]]:
     """The rows of changes, of all commits."""
     return [row for commit in page.commits for row in commit.changes.rows]
 
 
-def regressed(page: HistoryPage) -> list[tuple[Value, ...]]:
+def regressed(page: Page) -> list[tuple[Value, ...]]:
     """The rows of regressions, of all commits."""
     return [row for row in rows_of(page) if text_of(row[1]).startswith("▼")]
 
@@ -706,7 +707,7 @@ def test_what_perhaps_recovered_is_told_so() -> None:
 
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
-    def page_of(*ends: int) -> HistoryPage:
+    def page_of(*ends: int) -> Page:
         all_series = [
             with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
             for index, end in enumerate(ends)

@@ -5,42 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.claims import ClaimResult
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import TextSpan, capital, count, rich
-from corebound.report.charts.axis import Axis, Tick
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
     comparison_axis,
     effect_ticks,
 )
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.claims import ClaimRow, claim_rows
 from corebound.scenario.models import Scenario
 
 ClaimsGroup = tuple[Scenario, tuple[ClaimRow, ...]]
 
 
-class ClaimsPage(Struct, frozen=True, kw_only=True):
-    """Every published claim.
-
-    Attributes:
-        axis: None if nothing could be compared.
-        groups: The claims with a comparison on this host, by scenario.
-        others: Those that were not measured, or need another host.
-    """
-
-    head: Head
-    hero: Hero
-    axis: Axis | None
-    ticks: tuple[Tick, ...]
-    groups: tuple[ClaimsGroup, ...]
-    others: tuple[ClaimsGroup, ...]
-
-
-def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None:
+def claims_page(scenario_results: Sequence[ScenarioResult]) -> Page | None:
     """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
@@ -58,7 +38,7 @@ def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None
     margin = max(scenario_result.measure.margin for scenario_result, _ in claimed)
     axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
-    return ClaimsPage(
+    return Page(
         head=Head(
             title="Corebound: claims",
             description="Published claims and the results on this host.",

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import (
-    CommandLine,
     TriageCommands,
     latest_command,
     triage_commands,
@@ -37,13 +36,12 @@ from corebound.present.regressions import not_analysed_table
 from corebound.present.sections import Commits, Marked, Table
 from corebound.records.history import Series
 from corebound.report.charts.commits import step_svg
-from corebound.report.elements import Head, Hero, linked_count
-from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
+from corebound.report.elements import Head, Hero, Page, linked_count
+from corebound.report.history.commit_timeline import commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.series_table import (
     MOST_OPEN,
-    SeriesGroup,
     series_groups,
 )
 from corebound.report.urls import entry_anchor, series_address, series_page
@@ -195,78 +193,7 @@ _MOST_UNFOLDED = 25
 _MOST_UNCLEAR = 50
 
 
-class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The content of history.html.
-
-    Attributes:
-        entries: The commits of the page.
-        timelines: The latest commits of each project.
-        commits: Those with changes that need attention or did, the latest first.
-        more: How many more of these there are.
-        older: Further ones, and improvements that are not new, in short.
-        hidden: How many further commits are only in the CSV.
-        unclear: Commits with changes that are not significant, or that a re-run did not confirm.
-        failures: Series that stopped giving values, by reason.
-        not_analysed: Series whose analysis failed, so that no change in them is known.
-        groups: Every series.
-        unlisted: How many hosts without a change are not in `groups`.
-        without: Series with too few values for a chart.
-    """
-
-    head: Head
-    hero: Hero
-    history: ChangeHistory
-    entries: tuple[CommitEntry, ...]
-    timelines: tuple[CommitTimeline, ...]
-    commits: tuple[EntryRow, ...]
-    more: int
-    older: Table
-    hidden: int
-    unclear: Table
-    failures: Table
-    not_analysed: Table
-    groups: tuple[SeriesGroup, ...]
-    unlisted: int
-    without: tuple[SeriesWithoutHistory, ...]
-
-    @property
-    def folded(self) -> bool:
-        """Whether the groups are too long to read; each is then in short."""
-        return sum(len(group.rows) for group in self.groups) > MOST_OPEN
-
-    @property
-    def lacks_commands(self) -> bool:
-        """Whether imported data lacks the command for some of the series."""
-        return any(
-            latest_command(row.series) is None for group in self.groups for row in group.rows
-        )
-
-    @property
-    def statuses(self) -> tuple[tuple[str, int], ...]:
-        """The statuses of the commits that are not folded, with their numbers."""
-        numbers = Counter(row.entry.status for row in self.commits)
-        return tuple((status, numbers[status]) for status in STATUSES if numbers[status])
-
-    @property
-    def comparisons(self) -> dict[str, CommandLine | None]:
-        """What compares each commit of the page with the one before, by their fragments."""
-        return {
-            entry_anchor(entry): triage_commands(entry, self.history.built).compare
-            for entry in self.entries
-        }
-
-    @property
-    def has_secondary(self) -> bool:
-        """Whether a change is of a secondary benchmark."""
-        return any(
-            each.is_secondary
-            for entry in self.entries
-            for impact in (entry.leading, entry.other)
-            for each in impact.benchmarks
-        )
-
-
-def history_page(context: PageContext) -> HistoryPage:
+def history_page(context: PageContext) -> Page:
     """Build the page of all changes and all series."""
     history = context.history
     entries = history.entries
@@ -283,7 +210,10 @@ def history_page(context: PageContext) -> HistoryPage:
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
     more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
     listed, unlisted = _listed_series(history)
-    return HistoryPage(
+    groups = series_groups(listed, history)
+    commits = entry_rows([entry for entry in on_page if entry.id in unfolded], history)
+    numbers = Counter(row.entry.status for row in commits)
+    return Page(
         head=Head(
             title="Corebound: history",
             description="What each commit changed, and every series.",
@@ -295,9 +225,20 @@ def history_page(context: PageContext) -> HistoryPage:
             support=_support(entries, history),
         ),
         history=history,
-        entries=tuple(on_page),
         timelines=commit_timelines(on_page, history),
-        commits=entry_rows([entry for entry in on_page if entry.id in unfolded], history),
+        # What compares each commit of the page with the one before.
+        comparisons={
+            entry_anchor(entry): triage_commands(entry, history.built).compare for entry in on_page
+        },
+        has_secondary=any(
+            each.is_secondary
+            for entry in on_page
+            for impact in (entry.leading, entry.other)
+            for each in impact.benchmarks
+        ),
+        # Those with changes that need attention or did, the latest first.
+        commits=commits,
+        statuses=tuple((status, numbers[status]) for status in STATUSES if numbers[status]),
         older=entry_table(
             [(entry, entry.leading) for entry in folded],
             history,
@@ -318,7 +259,12 @@ def history_page(context: PageContext) -> HistoryPage:
             group_failures(history.failing_histories.values()), series_address, links
         ),
         not_analysed=not_analysed_table(history, series_address),
-        groups=series_groups(listed, history),
+        groups=groups,
+        # Whether the groups are too long to read; each is then in short.
+        folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
+        lacks_commands=any(
+            latest_command(row.series) is None for group in groups for row in group.rows
+        ),
         unlisted=unlisted,
         without=series_without_history(history),
     )

@@ -32,7 +32,7 @@ from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import class_axis
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file, run_file
 from corebound.units import counted
@@ -41,9 +41,6 @@ from corebound.units import counted
 _MOST_NAMED = 2
 # More hosts are folded by class.
 _MOST_OPEN = 40
-COMPARE = CommandLine("corebound compare --by class")
-
-
 # A configuration of a scenario in all classes.
 MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
 
@@ -64,27 +61,9 @@ class Matrix(Struct, frozen=True, kw_only=True):
     axis: Axis
 
 
-class HostsPage(Struct, frozen=True, kw_only=True):
-    """Every host, the one with the latest run first; what holds on which class comes before.
-
-    Attributes:
-        hosts: All hosts; if they are many, by class, to be folded.
-        facts: What hosts have, and how many.
-    """
-
-    head: Head
-    hero: Hero
-    hosts: tuple[tuple[str, Table], ...]
-    matrix: Matrix
-    outliers: Table
-    facts: tuple[Fact, ...]
-    advice: Table
-    command: CommandLine = COMPARE
-
-
 def hosts_page(
     hosts: Sequence[HostRecords], *, now: str, comparison: HostComparison | None = None
-) -> HostsPage:
+) -> Page:
     """Build the page.
 
     Args:
@@ -100,7 +79,7 @@ def hosts_page(
     runs = sum(host.recorded for host in hosts)
     counted = f"{count(len(hosts), 'host')}, {count(runs, 'run')}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
-    return HostsPage(
+    return Page(
         head=Head(
             title="Corebound: hosts",
             description="Every host with recorded runs.",
@@ -119,6 +98,7 @@ def hosts_page(
         outliers=outliers_table(known, host_file),
         facts=tuple(_facts(known)),
         advice=advice_table(known),
+        command=CommandLine("corebound compare --by class"),
     )
 
 

@@ -35,12 +35,13 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
 from corebound.report.scenario.configurations import CellRow
 from corebound.report.scenario.launches import log_tail
-from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -102,11 +103,11 @@ def a_study(
     return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
-def a_page(result: ScenarioResult) -> ScenarioPage:
+def a_page(result: ScenarioResult) -> Page:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
 
 
-def row_of(page: ScenarioPage, name: str) -> CellRow:
+def row_of(page: Page, name: str) -> CellRow:
     (row,) = (row for row in page.configurations.rows if full_name(row.cell.cell) == name)
     return row
 
