@@ -214,7 +214,7 @@ def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
 
     for series in (lost, paused):
         (track,) = panel_of(series).chart.tracks
-        assert len(track.runs) == 2
+        assert len(track.starts) == 2
     assert len(panel_of(lost).chart.tracks[0].missing) == 1
 
 
@@ -227,7 +227,7 @@ def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
     assert [(row.letter, row.what) for row in panel.environment_changes] == [
         ("A", "kernel 6.1 to 6.2")
     ]
-    assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
+    assert [value for _, _, value in panel.chart.tracks[0].levels] == [1.0, 2.0]
 
 
 def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
@@ -244,10 +244,10 @@ def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
     panel = panel_of(stepped())
 
     (row,) = panel.changes.rows
-    (mark,) = panel.chart.marks
+    ((middle, begin, end),) = panel.chart.marks
     assert [label.text for label in panel.marks] == ["1"]
     assert row[0] == "1"
-    assert mark.begin <= mark.x <= mark.end
+    assert begin <= middle <= end
     assert commits_of(row).subject.startswith("change 4")
 
 
@@ -272,7 +272,7 @@ def test_a_long_history_is_thinned_to_its_extremes() -> None:
 
     (track,) = panel_of(a_series(values), most_points=100).chart.tracks
 
-    drawn = [dot.value for run in track.runs for dot in run]
+    drawn = track.values.tolist()
     assert len(drawn) <= 100
     assert max(drawn) == 200.0
 
@@ -815,7 +815,7 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     first = borders[0] - 20 * 1440
     assert [(begin - first) / 1440 for ((begin, _, _), *_) in [levels[0]]] == [0]
     assert [figure for _, _, figure in levels[0]] == pytest.approx(
-        [level.value for level in track.levels], rel=1e-5
+        [value for _, _, value in track.levels], rel=1e-5
     )
     assert [(end - begin) / 1440 for begin, end, _ in levels[0]] == [19, 19, 19]
     assert [(x - first) / 1440 for x, *_ in changes] == [39.5]

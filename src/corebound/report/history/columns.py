@@ -45,7 +45,8 @@ import numpy.typing as npt
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.records import cache
 from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, days_since_1970
-from corebound.report.history.timeline import FloatArray, pauses_before
+from corebound.report.charts.history import FloatArray
+from corebound.report.history.timeline import pauses_before
 from corebound.report.urls import series_anchor
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.intervals import CONFIDENCE

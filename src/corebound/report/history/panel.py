@@ -28,7 +28,7 @@ from corebound.report.charts.axis import (
     plain_tick,
     vertical_ticks,
 )
-from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
+from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import zoom_data
 from corebound.stats.history.regressions import Change, level_spread
@@ -281,7 +281,7 @@ def history_panel(
     borders = environment_changes(all_series, labels)
     marks = [_mark(change, line) for change, _ in pairs]
     places = [
-        *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
+        *((mark[0] * 100, str(number), "bad" if change.is_regression else "good")
           for number, (mark, (change, _)) in enumerate(zip(marks, pairs, strict=True), start=1)),
         *((line.share(border.at) * 100, border.letter, "plain") for border in borders),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
@@ -398,14 +398,14 @@ def _alt_text(
     )
 
 
-def _mark(change: Change, line: Timeline) -> ChangeMark:
+def _mark(change: Change, line: Timeline) -> tuple[float, float, float]:
     """The mark of a change, midway between the two points around its median estimate."""
     moments, step = change.series.points.moments, change.change_point
     before = line.share(moments[max(step.at - 1, 0)].at)
-    return ChangeMark(
-        x=(before + line.share(moments[step.at].at)) / 2,
-        begin=line.share(change.last_good.at),
-        end=line.share(change.first_bad.at),
+    return (
+        (before + line.share(moments[step.at].at)) / 2,
+        line.share(change.last_good.at),
+        line.share(change.first_bad.at),
     )
 
 
