@@ -300,11 +300,13 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
     some = a_silent_cell(7)
 
-    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), some, *never))).without
+    ((location, reason, named),) = history_page(
+        PageContext(now=NOW, history=known_of(a_cell(1), some, *never))
+    ).without
     text = site_of(a_cell(1), some, *never)["history.html"]
 
-    assert (group.location, group.reason) == ("p", "it failed")
-    assert [(title, cells) for title, cells, _ in group.named] == [
+    assert (location, reason) == ("p", "it failed")
+    assert [(title, cells) for title, cells, _ in named] == [
         ("b", "n=7, on box"),
         ("api", "n=1; n=2, on x, y"),
     ]
@@ -316,9 +318,11 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
 def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
     never = [a_silent_cell(n, scenario="api") for n in range(64)]
 
-    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), *never))).without
+    ((_, _, named),) = history_page(
+        PageContext(now=NOW, history=known_of(a_cell(1), *never))
+    ).without
 
-    assert [cells for _, cells, _ in group.named] == ["64 series, on box"]
+    assert [cells for _, cells, _ in named] == ["64 series, on box"]
 
 
 def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:

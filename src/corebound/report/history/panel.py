@@ -26,7 +26,6 @@ from corebound.report.charts.axis import (
     date_ticks,
     has_year,
     plain_tick,
-    vertical_ticks,
 )
 from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
@@ -200,7 +199,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         all_series: What it shows; `title` and `caption` say so.
         unit: The unit of the axis and of all values.
         length: The divisor that converts values for display.
-        levels, along: Labels of the axes.
+        along: Labels of the horizontal axis.
         marks: The numbers and letters above the chart, in `lanes` rows.
         labels: The name of each series.
         changes: A row for each number, the latest first.
@@ -217,7 +216,6 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     unit: str
     length: float
     chart: HistoryChart
-    levels: tuple[Tick, ...]
     along: tuple[Tick, ...]
     marks: tuple[MarkLabel, ...]
     lanes: int
@@ -304,7 +302,6 @@ def history_panel(
             alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
-        levels=vertical_ticks(axis),
         along=() if line.is_ordinal else _time_ticks(line.low, line.high),
         marks=mark_labels,
         lanes=lanes,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import (
-    TriageCommands,
     latest_command,
     triage_commands,
 )
@@ -26,14 +23,12 @@ from corebound.analysis.wording import Text, TextSpan, and_more, count, rich, ti
 from corebound.present.changes import (
     ChangeGroup,
     change_table,
-    entry_commits,
     entry_table,
     failure_table,
     group_changes,
-    status_of,
 )
 from corebound.present.regressions import not_analysed_table
-from corebound.present.sections import Commits, Marked, Table
+from corebound.present.sections import Table
 from corebound.records.history import Series
 from corebound.report.charts.commits import step_svg
 from corebound.report.elements import Head, Hero, Page, linked_count
@@ -53,22 +48,15 @@ from corebound.stats.history.regressions import Change
 _MOST_CELLS = 3
 
 
-class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
-    """The series that have no history for one reason.
+def series_without_history(
+    history: ChangeHistory,
+) -> tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...]:
+    """The series that have no history to show, grouped by reason.
 
-    Attributes:
-        location: Their project or host.
-        named: (title, affected cells and machines, address) of their scenarios or benchmarks; the
-            address is that of other cells, else empty.
+    Returns:
+        Their project or host, the reason, and (title, affected cells and machines, address) of
+        their scenarios or benchmarks; the address is that of other cells, else empty.
     """
-
-    location: str
-    reason: str
-    named: tuple[tuple[str, str, str], ...]
-
-
-def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
-    """The series that have no history to show, grouped by reason."""
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
     with_history = history.histories
     ids = {series.id for series in with_history}
@@ -80,10 +68,10 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
             )
             titles.setdefault(series.title, []).append(series)
     return tuple(
-        SeriesWithoutHistory(
-            location=location,
-            reason=reason,
-            named=tuple(
+        (
+            location,
+            reason,
+            tuple(
                 (title, _cells(own), page if (page := series_page(own[0])) in pages else "")
                 for title, own in titles.items()
             ),
@@ -113,60 +101,25 @@ _MOST_NAMED_HOSTS = 6
 _POINTS, _LEAST_BEFORE = 60, 20
 
 
-class EntryRow(Struct, frozen=True, kw_only=True):
-    """A commit with changes, in detail.
-
-    Attributes:
-        entry: The changes.
-        commits: The range that they may come from; its name is empty if it is unknown.
-        status: The most urgent status, with how many series have which, and the reason.
-        evidence: Which hosts show them, in sentences; empty for one host.
-        commands: What to do.
-        changes: The first changes, by benchmark.
-    """
-
-    entry: CommitEntry
-    commits: Commits
-    status: Marked
-    evidence: tuple[str, ...]
-    commands: TriageCommands
-    changes: Table
-
-    @property
-    def location(self) -> str:
-        """The project or the hosts."""
-        hosts, project = self.entry.hosts, self.entry.project
-        more = and_more(len(hosts) - _MOST_NAMED_HOSTS)
-        machines = " ".join(filter(None, (", ".join(hosts[:_MOST_NAMED_HOSTS]), more)))
-        return f"{project} on {machines}" if project else machines
+def entry_location(entry: CommitEntry) -> str:
+    """The project or the hosts of a commit's changes."""
+    hosts, project = entry.hosts, entry.project
+    more = and_more(len(hosts) - _MOST_NAMED_HOSTS)
+    machines = " ".join(filter(None, (", ".join(hosts[:_MOST_NAMED_HOSTS]), more)))
+    return f"{project} on {machines}" if project else machines
 
 
-def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[EntryRow, ...]:
-    """Commits in detail, in their order."""
-    evidence = host_evidence(entries, history.series)
-    rows = []
-    for entry in entries:
-        groups = group_changes([each.change for each in entry.changes], history)
-        more = and_more(len(groups) - _MOST_GROUPS)
-        rows.append(
-            EntryRow(
-                entry=entry,
-                commits=entry_commits(entry),
-                status=status_of(entry.leading.changes, history),
-                evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
-                commands=triage_commands(entry, history.built),
-                changes=change_table(
-                    [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
-                    f"Changes of {entry.id}",
-                    series_address,
-                    anchors=True,
-                    notes=(f"{more}: see the pages of the benchmarks, or the CSV.",)
-                    if more
-                    else (),
-                ),
-            )
-        )
-    return tuple(rows)
+def entry_changes(entry: CommitEntry, history: ChangeHistory) -> Table:
+    """The first changes of a commit, by benchmark."""
+    groups = group_changes([each.change for each in entry.changes], history)
+    more = and_more(len(groups) - _MOST_GROUPS)
+    return change_table(
+        [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
+        f"Changes of {entry.id}",
+        series_address,
+        anchors=True,
+        notes=(f"{more}: see the pages of the benchmarks, or the CSV.",) if more else (),
+    )
 
 
 def change_step_svg(change: Change) -> str:
@@ -211,8 +164,9 @@ def history_page(context: PageContext) -> Page:
     more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
     listed, unlisted = _listed_series(history)
     groups = series_groups(listed, history)
-    commits = entry_rows([entry for entry in on_page if entry.id in unfolded], history)
-    numbers = Counter(row.entry.status for row in commits)
+    commits = tuple(entry for entry in on_page if entry.id in unfolded)
+    evidence = host_evidence(commits, history.series)
+    numbers = Counter(entry.status for entry in commits)
     return Page(
         head=Head(
             title="Corebound: history",
@@ -238,6 +192,8 @@ def history_page(context: PageContext) -> Page:
         ),
         # Those with changes that need attention or did, the latest first.
         commits=commits,
+        # Which hosts show them, in sentences.
+        evidence={name: tuple(evidence_lines(own)) for name, own in evidence.items()},
         statuses=tuple((status, numbers[status]) for status in STATUSES if numbers[status]),
         older=entry_table(
             [(entry, entry.leading) for entry in folded],

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
     ConfigurationRow,
-    HardwareClass,
     HostComparison,
     ScenarioAcross,
     compare_hosts,
@@ -30,7 +26,6 @@ from corebound.analysis.wording import (
 )
 from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
-from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import class_axis
 from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.provenance import topology_text
@@ -41,24 +36,6 @@ from corebound.units import counted
 _MOST_NAMED = 2
 # More hosts are folded by class.
 _MOST_OPEN = 40
-# A configuration of a scenario in all classes.
-MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
-
-
-class Matrix(Struct, frozen=True, kw_only=True):
-    """Scenarios × classes.
-
-    Attributes:
-        classes: Each class with its name and the number of its hosts.
-        best: For each scenario the configuration that is fastest over all classes.
-        others: All other configurations and the times of baselines.
-        axis: Of the charts.
-    """
-
-    classes: tuple[tuple[HardwareClass, str, int], ...]
-    best: tuple[MatrixRow, ...]
-    others: tuple[MatrixRow, ...]
-    axis: Axis
 
 
 def hosts_page(
@@ -76,6 +53,8 @@ def hosts_page(
     known = comparison or compare_hosts(())
     names = known.class_names
     verdict = _headline(known)
+    rows = [(scenario, row) for scenario in known.scenarios for row in scenario.rows]
+    best = [(each, row) for each in known.scenarios if (row := _best(each))]
     runs = sum(host.recorded for host in hosts)
     counted = f"{count(len(hosts), 'host')}, {count(runs, 'run')}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
@@ -94,7 +73,17 @@ def hosts_page(
             flags=tuple(_flags(known)) if known.scenarios else (),
         ),
         hosts=_host_tables(latest_first, {host.id: names[host.hardware] for host in known.hosts}),
-        matrix=_matrix(known, names),
+        # Scenarios × classes: each class with its name and the number of its hosts.
+        classes=tuple(
+            (hardware, names[hardware], len(hosts)) for hardware, hosts in known.classes.items()
+        ),
+        # The configuration that is fastest over all classes, of each scenario.
+        best=best,
+        # All other configurations and the times of baselines.
+        others=[row for row in rows if row not in best],
+        axis=class_axis(
+            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
+        ),
         outliers=outliers_table(known, host_file),
         facts=tuple(_facts(known)),
         advice=advice_table(known),
@@ -224,23 +213,6 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             title=f"{count(untested, 'host')} in classes too small to name outliers",
             detail=listed + (f" and {more:,} more" if more > 0 else ""),
         )
-
-
-def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> Matrix:
-    rows = [(scenario, row) for scenario in comparison.scenarios for row in scenario.rows]
-    shown = [_best(scenario) for scenario in comparison.scenarios]
-    is_best = [any(row is one for one in shown) for _, row in rows]
-    return Matrix(
-        classes=tuple(
-            (hardware, names[hardware], len(hosts))
-            for hardware, hosts in comparison.classes.items()
-        ),
-        best=tuple(itertools.compress(rows, is_best)),
-        others=tuple(row for row, best in zip(rows, is_best, strict=True) if not best),
-        axis=class_axis(
-            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
-        ),
-    )
 
 
 # What users filter and read hosts by.

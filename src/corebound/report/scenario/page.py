@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from corebound.analysis.claims import judge_claims
 from corebound.analysis.fairness import checks
 from corebound.analysis.recommendation import advise
 from corebound.analysis.scenario_result import ScenarioResult
@@ -11,7 +12,6 @@ from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
 from corebound.report.elements import Head, Page, action_of
 from corebound.report.inputs import PageContext
-from corebound.report.scenario.claims import claim_rows
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.heat_map import heat_map
 from corebound.report.scenario.history import scenario_history
@@ -70,7 +70,7 @@ def scenario_page(
         scaling=scaling(result),
         placements=placed_cells(result),
         traces=trace_panels(shown, result.measure.warmup),
-        claims=claim_rows(result),
+        claims=judge_claims(result),
         launches=launch_rows(result),
         facts=environment_facts(result, records_file=records_file),
         checks=fairness,

@@ -313,7 +313,7 @@ def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, w
 
     result = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
 
-    assert [row.verdict.word for row in a_page(result).claims] == [word]
+    assert [claim.judgement for claim in a_page(result).claims] == [word]
 
 
 @pytest.mark.parametrize(
