@@ -19,7 +19,16 @@ from corebound.analysis.triage import (
     count_causes,
     group_failures,
 )
-from corebound.analysis.wording import Text, TextSpan, and_more, count, rich, times, too_short_note
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    and_more,
+    count,
+    listed,
+    rich,
+    times,
+    too_short_note,
+)
 from corebound.present.changes import (
     ChangeGroup,
     change_table,
@@ -104,8 +113,7 @@ _POINTS, _LEAST_BEFORE = 60, 20
 def entry_location(entry: CommitEntry) -> str:
     """The project or the hosts of a commit's changes."""
     hosts, project = entry.hosts, entry.project
-    more = and_more(len(hosts) - _MOST_NAMED_HOSTS)
-    machines = " ".join(filter(None, (", ".join(hosts[:_MOST_NAMED_HOSTS]), more)))
+    machines = listed(hosts, _MOST_NAMED_HOSTS)
     return f"{project} on {machines}" if project else machines
 
 
@@ -162,8 +170,8 @@ def history_page(context: PageContext) -> Page:
     refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
     more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
-    listed, unlisted = _listed_series(history)
-    groups = series_groups(listed, history)
+    shown, unlisted = _listed_series(history)
+    groups = series_groups(shown, history)
     commits = tuple(entry for entry in on_page if entry.id in unfolded)
     evidence = host_evidence(commits, history.series)
     numbers = Counter(entry.status for entry in commits)

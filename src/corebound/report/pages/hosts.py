@@ -20,6 +20,7 @@ from corebound.analysis.wording import (
     capital,
     count,
     day,
+    listed,
     relative_speed,
     rich,
     strong,
@@ -180,15 +181,13 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             f"{each.host.name} ({each.differs[0].name} {each.differs[0].own})"
             if each.differs
             else each.host.name
-            for each in outliers[:_MOST_NAMED]
+            for each in outliers
         ]
-        more = len(outliers) - len(named)
-        detail = ", ".join(named) + (f" and {more:,} more" if more else "")
         yield Flag(
             tone="warn",
             sign="◎",
             title=count(len(outliers), "outlier host"),
-            detail=detail,
+            detail=listed(named, _MOST_NAMED),
             link="#outliers",
         )
     classes, names = comparison.classes, comparison.class_names
@@ -205,13 +204,11 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             detail=f"{count(len(classes) - len(too_few), 'class', 'classes')} of hardware",
         )
     if too_few:
-        listed = ", ".join(names[hardware] for hardware in too_few[:_MOST_NAMED])
-        more = len(too_few) - _MOST_NAMED
         yield Flag(
             tone="plain",
             sign="?",
             title=f"{count(untested, 'host')} in classes too small to name outliers",
-            detail=listed + (f" and {more:,} more" if more > 0 else ""),
+            detail=listed([names[hardware] for hardware in too_few], _MOST_NAMED),
         )
 
 
