@@ -143,9 +143,9 @@ def render_pages(
         yield "operators.html", renderer.page("operators", operators)
     tunings: list[tuple[str, str, str]] = []
     for result, files in inputs.tunings:
-        together = next((one for one in inputs.loads if one.has(result)), None)
+        loads = next((loads for loads in inputs.loads if loads.has(result)), None)
         checked = inputs.verifications.get(result.run.id)
-        tuned = tune_page(result, files, loads=together, verified=checked, now=inputs.now)
+        tuned = tune_page(result, files, loads=loads, verified=checked, now=inputs.now)
         yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
         yield tuned.address, renderer.page("tune", tuned)
         tunings.append((tuned.title, tuned.address, tuned.summary))

@@ -25,7 +25,6 @@ from corebound.report.charts.axis import (
     ratio_axis,
     ratio_tick,
 )
-from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import effect_ticks, interval_svg
 from corebound.report.charts.lines import (
     Curve,
@@ -38,6 +37,7 @@ from corebound.report.charts.lines import (
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
+from corebound.report.charts.value_bars import ValueBars
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
@@ -88,8 +88,8 @@ def a_summary(*each_ms: float) -> CellSummary:
     return summarise(launches[0].cell, tuple(launches), "auto")
 
 
-def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
-    drawn = Duel(
+def test_bars_of_two_values_begin_at_zero_and_share_one_scale() -> None:
+    drawn = ValueBars(
         quantities=(("a", a_summary(20.0), "plain"), ("b", a_summary(5.0), "good")), what="…"
     )
 
@@ -97,7 +97,7 @@ def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
 
 
 def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
-    (width, ends), (_, wild) = Duel(
+    (width, ends), (_, wild) = ValueBars(
         quantities=(
             ("a", a_summary(10.0, 10.1, 9.9), "plain"),
             ("b", a_summary(1.0, 9.0), "bad"),

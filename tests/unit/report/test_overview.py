@@ -68,8 +68,8 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     assert page.action is not None
     assert (page.action.prompt, page.action.line.line) == ("Set", "OMP_NUM_THREADS=1")
     assert page.action.where == "before each of the 4 commands"
-    assert page.duel is not None
-    assert [(name, tone) for name, _, tone in page.duel.quantities] == [
+    assert page.bars is not None
+    assert [(name, tone) for name, _, tone in page.bars.quantities] == [
         ("The default", "plain"),
         ("Running with 1 thread", "good"),
     ]

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
-from corebound.report.charts.axis import Axis, Tick, effect_scale, effect_tick, ratio_axis
+from corebound.report.charts.axis import (
+    Axis,
+    Tick,
+    effect_scale,
+    effect_tick,
+    ratio_axis,
+    x_of,
+)
 from corebound.report.charts.svg import describe_interval, path, svg
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
@@ -98,7 +105,7 @@ def spark_svg(comparison: Comparison | None, axis: Axis, verdict: VerdictWord | 
         _WIDTH,
         _SPARK_HEIGHT,
         describe_interval(comparison.interval if comparison else None),
-        path("one", f"M{_x(axis, 1)} 0V{_SPARK_HEIGHT}"),
+        path("one", f"M{x_of(axis, 1)} 0V{_SPARK_HEIGHT}"),
         _compared(comparison, axis, 10, verdict),
         kind="spark",
     )
@@ -164,13 +171,13 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     """
     places: dict[str, str] = {"good": "", "bad": "", "plain": ""}
     for other in others:
-        place = f"M{_x(axis, other.speedup_ratio)} 5V15"
+        place = f"M{x_of(axis, other.speedup_ratio)} 5V15"
         places[verdict_word(other.verdict).tone] += place
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
         describe_interval(shown.interval),
-        path("one", f"M{_x(axis, 1)} -2V22"),
+        path("one", f"M{x_of(axis, 1)} -2V22"),
         *(path(f"tick {tone}", drawn) for tone, drawn in places.items()),
         _compared(shown, axis, 10),
         kind="spark",
@@ -204,7 +211,7 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
         says: The alternative text.
     """
     dots, rings = (
-        "".join(f"M{_x(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
+        "".join(f"M{x_of(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
         for outliers in (False, True)
     )
     verdict = result.verdict or "inconclusive"
@@ -213,7 +220,7 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
         _WIDTH,
         _SPARK_HEIGHT,
         says,
-        path("one", f"M{_x(axis, 1)} -2V22"),
+        path("one", f"M{x_of(axis, 1)} -2V22"),
         _estimate(
             axis, 8, tone, result.value, result.interval, is_hollow=verdict == "inconclusive"
         ),
@@ -238,12 +245,12 @@ def _host_values(result: ClassResult, *, outliers: bool = False) -> tuple[float,
 
 
 def _ground(axis: Axis, margin: float) -> str:
-    left, right = _x(axis, 1 - margin), _x(axis, 1 + margin)
-    grid = "".join(f"M{_x(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
+    left, right = x_of(axis, 1 - margin), x_of(axis, 1 + margin)
+    grid = "".join(f"M{x_of(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
     return (
         path("noise", f"M{left} 0H{right}V{_HEIGHT}H{left}z")
         + path("grid", grid)
-        + path("one", f"M{_x(axis, 1)} 0V{_HEIGHT}")
+        + path("one", f"M{x_of(axis, 1)} 0V{_HEIGHT}")
     )
 
 
@@ -251,7 +258,7 @@ def _pairs(ratios: Sequence[float], axis: Axis, tone: str) -> str:
     """A dot for each pair of launches behind a comparison that is on the axis."""
     inside = sorted(filter(axis.holds, ratios))
     places = (
-        f"M{_x(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
+        f"M{x_of(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
     )
     return path(f"run {tone}", "".join(places))
 
@@ -292,7 +299,7 @@ def _estimate(
     if share > 1:
         edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
         return drawn + path(f"ci {tone}", edge)
-    place = f"M{_x(axis, ratio)} {y}h0"
+    place = f"M{x_of(axis, ratio)} {y}h0"
     return drawn + path(f"est {tone}", place) + (path("hole", place) if is_hollow else "")
 
 
@@ -304,8 +311,4 @@ def _interval(low: float, high: float, axis: Axis, tone: str, y: int) -> str:
         ends += f"M8 {y - 5}L0 {y}L8 {y + 5}"
     if axis.share(high) > 1:
         ends += f"M{_WIDTH - 8} {y - 5}L{_WIDTH} {y}L{_WIDTH - 8} {y + 5}"
-    return path(f"ci {tone}", f"M{_x(axis, low)} {y}H{_x(axis, high)}{ends}")
-
-
-def _x(axis: Axis, value: float) -> str:
-    return f"{axis.clipped(value) * _WIDTH:.1f}"
+    return path(f"ci {tone}", f"M{x_of(axis, low)} {y}H{x_of(axis, high)}{ends}")

@@ -69,7 +69,7 @@ class SharedMoments:
     def __init__(self, all_series: Iterable[Series]) -> None:
         """Take the moments of these series."""
         # Most series share the same column. Keeping the columns keeps their ids valid.
-        self._columns = {id(one.points.moments): one.points.moments for one in all_series}
+        self._columns = {id(series.points.moments): series.points.moments for series in all_series}
         distinct = {_key(moment): moment for column in self._columns.values() for moment in column}
         self._places = {key: place for place, key in enumerate(sorted(distinct))}
         self._moments = [distinct[key] for key in self._places]

@@ -47,8 +47,8 @@ from corebound.analysis.wording import (
 from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
-from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
+from corebound.report.charts.value_bars import ValueBars
 from corebound.report.elements import Action, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
@@ -315,7 +315,7 @@ def overview_page(
         ),
         history=history,
         action=top.action,
-        duel=top.duel,
+        bars=top.bars,
         axis=axis,
         ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         news=news,
@@ -341,7 +341,7 @@ class _Headline(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text
     action: Action | None = None
-    duel: Duel | None = None
+    bars: ValueBars | None = None
 
 
 def _headline(advices: Sequence[Advice]) -> _Headline:
@@ -366,7 +366,7 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
             verdict=_effect_sentence(top.result, top.largest),
             support=_effect_support(top, top.largest),
             action=_action(top),
-            duel=_duel(top.largest),
+            bars=_value_bars(top.largest),
         )
     return _undecided(advices)
 
@@ -412,7 +412,7 @@ def _seen(advices: Sequence[Advice]) -> _Headline | None:
         ),
         support=rich(f"{seen.basis}; to confirm it takes {about_time(seen.duration_s)}.{others}"),
         action=Action(prompt="Confirm", line=seen.command),
-        duel=_duel(seen.effect),
+        bars=_value_bars(seen.effect),
     )
 
 
@@ -469,9 +469,9 @@ def _reproduce(news: WhatsNew) -> Action | None:
     return Action(prompt="Reproduce", line=command) if command else None
 
 
-def _duel(effect: Effect) -> Duel:
+def _value_bars(effect: Effect) -> ValueBars:
     """Both quantities of an effect: the reference, then the other one."""
-    return Duel(
+    return ValueBars(
         quantities=(
             (capital(effect.reference), effect.other.summary, "plain"),
             (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),

@@ -162,9 +162,12 @@ def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
 
     result = latest_results([(a_run(), (*steady, *alike))])[0]
 
-    (duel,) = result.ranked
-    assert duel.is_same_placement
-    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("inconclusive", None)
+    (compared,) = result.ranked
+    assert compared.is_same_placement
+    assert (compared.comparison.verdict, compared.comparison.launches_needed) == (
+        "inconclusive",
+        None,
+    )
 
 
 def many_equal_settings(others: int) -> ScenarioResult:
