@@ -67,8 +67,6 @@ def hosts_page(
         ),
         hero=Hero(
             title="Hosts",
-            question="",
-            context="",
             verdict=verdict or rich(counted),
             support=rich(f"{counted} {support}" if verdict else support),
             flags=tuple(_flags(known)) if known.scenarios else (),

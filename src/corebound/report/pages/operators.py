@@ -47,10 +47,8 @@ def operators_page(
         hero=Hero(
             title="Operators",
             question="Where does the time of a step go?",
-            context="",
             verdict=_verdict(profiles, scenarios=len(profiled)),
             support=_support(profiles),
-            flags=(),
         ),
         tables=_tables(profiles),
         sources=tuple((profile, _colour(place)) for place, profile in enumerate(profiles)),

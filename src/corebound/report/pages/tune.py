@@ -43,15 +43,13 @@ from corebound.units import duration
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):
-    """The objective against CPU time, a dot for each configuration.
+    """The objective against CPU time; `front` has what no other configuration beats in both.
 
-    `marks` are (left, top, number) in per cent; `key` has the number and name of those on the
-    Pareto front.
+    That is (place from the left, from the top in per cent, its colour, its name), best first.
     """
 
     chart: CurveChart
-    marks: tuple[tuple[float, float, int], ...]
-    key: tuple[tuple[int, str, str], ...]
+    front: tuple[tuple[float, float, str, str], ...]
 
 
 def tune_page(
@@ -178,17 +176,14 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
             levels=vertical_ticks(up, duration),
             alt_text=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
         ),
-        marks=tuple(
+        front=tuple(
             (
                 round(across.clipped(cpu) * 100, 1),
                 round((1 - up.clipped(value)) * 100, 1),
-                number,
+                mode_class(cells[key].binding.mode),
+                capital(called[key]),
             )
-            for number, (_, value, cpu) in enumerate(front, start=1)
-        ),
-        key=tuple(
-            (number, mode_class(cells[key].binding.mode), capital(called[key]))
-            for number, (key, _, _) in enumerate(front, start=1)
+            for key, value, cpu in front
         ),
     )
 
