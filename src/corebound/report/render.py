@@ -21,7 +21,7 @@ from corebound.present.changes import entry_commits, entry_subject, levels_text,
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, strips, topology
 from corebound.report.charts.axis import vertical_ticks
-from corebound.report.navigation import NavigationLink, Section
+from corebound.report.navigation import NavigationLink, Part
 from corebound.report.pages.claims import claim_command, claim_verdict
 from corebound.report.pages.history import change_step_svg, entry_changes, entry_location
 from corebound.report.pages.series_table import no_change
@@ -41,7 +41,7 @@ Kind = Literal[
     "comparisons", "claims", "operators", "feed", "badge", "tune",
 ]  # fmt: skip
 # The part of the site that pages of a kind belong to, and whether they are its main page.
-_SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
+_PARTS: dict[Kind, tuple[Part, Literal["page", "true"]]] = {
     "overview": ("Overview", "page"),
     "scenario": ("Scenarios", "true"),
     "history": ("History", "page"),
@@ -323,7 +323,7 @@ class Renderer:
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""
         template = self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html"))
-        section, current = _SECTIONS.get(kind, ("", ""))
+        section, current = _PARTS.get(kind, ("", ""))
         text = template.render(
             page=page,
             navigation=self.navigation,

@@ -29,7 +29,7 @@ from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.navigation import Section, navigation_links, news_rule
+from corebound.report.navigation import Part, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
@@ -108,7 +108,7 @@ def render_pages(
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     claims = claims_page(results)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
-    parts: dict[Section, object] = {
+    parts: dict[Part, object] = {
         "Scenarios": results,
         "History": history.histories,
         "Compare": groups,

@@ -10,8 +10,8 @@ from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, 
 from corebound.records.launch_record import ImportedProfile
 from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.operators import (
-    Column,
     OperatorTable,
+    ProfileColumn,
     operator_table,
     operators,
 )
@@ -79,7 +79,7 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
 
 def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     columns = [
-        Column(
+        ProfileColumn(
             label=_label(profile, place),
             name=profile.name,
             profile=profile.profile,

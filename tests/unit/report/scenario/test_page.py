@@ -39,7 +39,7 @@ from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
-from corebound.report.scenario.configurations import CellRow
+from corebound.report.scenario.configurations import CellRow, Configurations
 from corebound.report.scenario.launches import log_tail
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
@@ -108,7 +108,8 @@ def a_page(result: ScenarioResult) -> Page:
 
 
 def row_of(page: Page, name: str) -> CellRow:
-    (row,) = (row for row in page.configurations.rows if full_name(row.cell.cell) == name)
+    table: Configurations = page.configurations
+    (row,) = (row for row in table.rows if full_name(row.cell.cell) == name)
     return row
 
 
