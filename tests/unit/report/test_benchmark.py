@@ -180,7 +180,7 @@ def test_all_charts_of_a_page_have_one_axis_of_time() -> None:
 
     assert first.along == second.along
     (track,) = second.chart.tracks
-    places = [dot.x for run in track.runs for dot in run]
+    places = track.shares
     # Of 39 days the tenth to the nineteenth, within edges of 1.5 %.
     assert (places[0], places[-1]) == pytest.approx(
         (0.015 + 10 / 39 * 0.97, 0.015 + 19 / 39 * 0.97)
