@@ -20,7 +20,7 @@ from corebound.records.run_record import Commit, Run
 from corebound.report.charts.axis import Axis, ratio_axis
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
-from corebound.report.scenario.configurations import CellRow, Configurations, configurations
+from corebound.report.scenario.configurations import Configurations, configurations
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
@@ -56,15 +56,12 @@ def axis_of(table: Configurations) -> Axis:
     return table.axis
 
 
-def pairs_of(row: CellRow) -> list[float]:
-    return [ratio for _, ratio in row.cell.comparison.per_block] if row.cell.comparison else []
-
-
 def test_the_axis_includes_the_pairs_behind_each_row() -> None:
     # Thirty pairs of ±8 % leave an interval of some 3 % about 1.
     table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
 
-    pairs = [pair for row in table.rows for pair in pairs_of(row)]
+    comparisons = [row.cell.comparison for row in table.rows if row.cell.comparison]
+    pairs = [ratio for comparison in comparisons for _, ratio in comparison.per_block]
     assert len(pairs) == 30
     assert all(map(axis_of(table).holds, pairs))
     assert {row.notes for row in table.rows} == {()}
@@ -73,7 +70,7 @@ def test_the_axis_includes_the_pairs_behind_each_row() -> None:
 def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
     table = configurations(noisy(*[0.99, 1.01, 1.0, 0.98, 1.02] * 6, 3.0, 0.3))
 
-    (row,) = (row for row in table.rows if pairs_of(row))
+    (row,) = (row for row in table.rows if row.cell.comparison)
     assert row.notes == ("2 of 32 pairs beyond the axis: 3.33× slower to 3.00× faster",)
 
 

@@ -39,7 +39,6 @@ from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
-from corebound.report.scenario.configurations import CellRow, Configurations
 from corebound.report.scenario.launches import log_tail
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
@@ -105,12 +104,6 @@ def a_study(
 
 def a_page(result: ScenarioResult) -> Page:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
-
-
-def row_of(page: Page, name: str) -> CellRow:
-    table: Configurations = page.configurations
-    (row,) = (row for row in table.rows if full_name(row.cell.cell) == name)
-    return row
 
 
 def verdict(result: ScenarioResult) -> str:
