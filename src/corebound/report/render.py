@@ -1,4 +1,4 @@
-"""Renders page models to HTML: templates, charts and filters; external text is escaped."""
+"""Renders pages to HTML: templates, charts and filters; external text is escaped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from corebound import units
 from corebound.analysis import change_history, commands, triage, wording
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.duplicate_names import long_names
-from corebound.analysis.launch_metrics import launch_counts, metric_of
+from corebound.analysis.launch_metrics import fix_of, launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.present.changes import entry_commits, entry_subject, levels_text, status_of
 from corebound.report import urls
 from corebound.report.charts import commits, history, intervals, lines, strips, topology
 from corebound.report.charts.axis import vertical_ticks
-from corebound.report.navigation import NavigationLink, Part
+from corebound.report.navigation import Part
 from corebound.report.pages.claims import claim_command, claim_verdict
 from corebound.report.pages.history import change_step_svg, entry_changes, entry_location
 from corebound.report.pages.series_table import no_change
@@ -214,7 +214,7 @@ _FILTERED = (
     threads.affinity_cpus, threads.affinity_text, command_comment, intervals.effect_ticks,
     threads.cpus_text, claim_command, claim_verdict, is_peak_plausible, throughput, long_names,
     configurations.launches_text, configurations.over_launches,
-    configurations.too_short_note, settled_text, vertical_ticks,
+    configurations.too_short_note, settled_text, vertical_ticks, fix_of,
 )  # fmt: skip
 _CALLED = (
     commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
@@ -265,7 +265,7 @@ class Renderer:
     """Renders pages with one set of templates, each compiled once.
 
     Attributes:
-        navigation: The parts of the site, linked on every page.
+        navigation: The paths of the parts of the site, which every page links.
         preview: The absolute address of the image for link previews; empty if unknown.
     """
 
@@ -288,7 +288,7 @@ class Renderer:
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
         """
-        self.navigation: Sequence[NavigationLink] = ()
+        self.navigation: Mapping[Part, str] = {}
         self.preview = ""
         self._only = only
         self._environment = Environment(
@@ -318,7 +318,7 @@ class Renderer:
     @property
     def shared(self) -> str:
         """What all pages show of the site: a page that is kept was made with the same."""
-        return " ".join((*(link.path for link in self.navigation), self.preview, *self._only))
+        return " ".join((*self.navigation.values(), self.preview, *self._only))
 
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""
