@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import and_more, count, total_time
+from corebound.analysis.wording import count, listed, total_time
 from corebound.planning.budget import LEAST_ITERATIONS, Turns, blocks_within, fair_share_s
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Launch
@@ -335,7 +335,7 @@ def shortage_note(forecasts: Sequence[Forecast], budget_s: float | None) -> str 
         held = "holds no launch of each configuration"
     text = f"The budget {held}; what the scenarios request takes about {_rounded(requested_s)}."
     if missing:
-        named = ", ".join(missing[:_NAMED]) + and_more(len(missing) - _NAMED)
+        named = listed(missing, _NAMED)
         text += f" It has no time for {count(len(missing), 'scenario')}: {named}."
     return text
 

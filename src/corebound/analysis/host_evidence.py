@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from corebound.analysis.triage import CommitEntry
-from corebound.analysis.wording import and_more, count, relative_speed, speed_bounds
+from corebound.analysis.wording import count, listed, relative_speed, speed_bounds
 from corebound.records.history import HistoryPoint, Series
 from corebound.stats.between_hosts import ClassEstimate, HostValue, estimate_class
 from corebound.stats.distributions import normal_quantile, student_quantile
@@ -92,9 +92,9 @@ class HostEvidence(Struct, frozen=True, kw_only=True):
             first = f"{agreeing}; {len(yes)} of {total} show it by themselves"
         lines = [first]
         if len(no) > _MOST_NAMED and self.others is not None:
-            names = ", ".join(shift.name for shift in no[:_MOST_NAMED])
+            names = listed([shift.name for shift in no], _MOST_NAMED)
             size = f"{count(len(no), 'host')}, together {_size(self.others)}"
-            lines.append(f"not on {size}: {names} {and_more(len(no) - _MOST_NAMED)}")
+            lines.append(f"not on {size}: {names}")
         elif no:
             lines.append(f"not on {', '.join(shift.text for shift in no)}")
         return tuple(lines)

@@ -354,6 +354,15 @@ def and_more(number: int) -> str:
     return f"and {number:,} more" if number > 0 else ""
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, at most `most`, and the number of the others.
+
+    >>> listed(("a", "b", "c"), 2), listed(("a", "b"), 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    return f"{', '.join(names[:most])} {and_more(len(names) - most)}".rstrip()
+
+
 def bounds(low: float, high: float) -> str:
     """An interval of ratios; an interval that is too wide is named as such.
 

@@ -33,7 +33,6 @@ from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
     comparison_axis,
-    comparison_plot,
     effect_ticks,
     interval_svg,
 )
@@ -122,8 +121,11 @@ def _ticks(axis: Axis) -> str:
 def _cell(value: Value, axis: Axis | None) -> str:
     match value:
         case Change():
-            plot = comparison_plot(value.comparison, margin=value.margin, verdict=value.verdict)
-            drawn = interval_svg(plot, axis) if axis and value.comparison else ""
+            drawn = (
+                interval_svg(value.comparison, axis, value.margin, verdict=value.verdict)
+                if axis and value.comparison
+                else ""
+            )
             return f'<td class="plot">{drawn}</td>'
         case Marked():
             word = f'<span class="{value.word.tone}">{escape(value.word.text)}</span>'

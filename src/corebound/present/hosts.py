@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from corebound.analysis.host_comparison import (
@@ -15,8 +15,8 @@ from corebound.analysis.host_comparison import (
 )
 from corebound.analysis.wording import (
     TOO_WIDE,
-    and_more,
     count,
+    listed,
     relative_speed,
     speed_bounds,
     time_text,
@@ -37,6 +37,8 @@ By = Literal["host", "class"]
 
 # More values of an outlier host are counted.
 _MOST_ITEMS = 4
+# More hosts of a class are counted.
+_MOST_NAMES = 3
 
 
 def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tuple[Section, ...]:
@@ -75,15 +77,18 @@ def classes_table(comparison: HostComparison) -> Table:
         title="Classes",
         columns=(Column("class"), Column("cores"), Column("hosts"), Column("")),
         rows=tuple(
-            (names[hardware], hardware.shape, str(len(hosts)), _listed([h.name for h in hosts]))
+            (
+                names[hardware],
+                hardware.shape,
+                str(len(hosts)),
+                listed([host.name for host in hosts], _MOST_NAMES),
+            )
             for hardware, hosts in comparison.classes.items()
         ),
-        notes=(f"Too few hosts to name outliers: {_listed(too_few)}",) if too_few else (),
+        notes=(f"Too few hosts to name outliers: {listed(too_few, _MOST_NAMES)}",)
+        if too_few
+        else (),
     )
-
-
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    return " ".join(filter(None, (", ".join(names[:most]), and_more(len(names) - most))))
 
 
 _HEADINGS: dict[By, tuple[str, ...]] = {
@@ -128,8 +133,8 @@ def _differences(scenario: ScenarioAcross, names: dict[HardwareClass, str]) -> I
                 f" {_of(low)} on {names[low.hardware]}."
             )
     if scenario.other_version:
-        listed = _listed(scenario.other_version)
-        yield f"Not compared, another version of this scenario: {listed}"
+        others = listed(scenario.other_version, _MOST_NAMES)
+        yield f"Not compared, another version of this scenario: {others}"
 
 
 def _by_class(
@@ -168,7 +173,7 @@ def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str,
         hosts += f", {count(len(result.outliers), 'outlier')}"
     if result.value is None:
         reasons = list(dict.fromkeys(reason for _, reason in result.without))
-        return hosts, "–", _listed(reasons, most=1), ""
+        return hosts, "–", listed(reasons, 1), ""
     spread = result.spread
     if row.kind == "time":
         return hosts, time_text(result.value), "", spread

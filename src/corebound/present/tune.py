@@ -103,8 +103,8 @@ def _proof(proof: Proof) -> Fact:
 def race_table(result: TuneResult) -> Table:
     """The race: how each configuration left it, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
-    dropped = {one.key: one for one in race.dropped}
-    screened = {one.key: one for one in result.standing.screening.out}
+    dropped = {left.key: left for left in race.dropped}
+    screened = {left.key: left for left in result.standing.screening.out}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
@@ -149,13 +149,13 @@ def race_table(result: TuneResult) -> Table:
     )
 
 
-def _screened_text(one: Dropped) -> str:
+def _screened_text(left: Dropped) -> str:
     """Why a configuration did not race, with what its few iterations are worth."""
-    if one.ratio is None:
-        return one.reason or ""
-    if one.ratio[0] >= HOPELESS:
+    if left.ratio is None:
+        return left.reason or ""
+    if left.ratio[0] >= HOPELESS:
         return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
-    return f"screened out: took {one.ratio[0]:.2f}× as long as the best"
+    return f"screened out: took {left.ratio[0]:.2f}× as long as the best"
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
@@ -467,7 +467,7 @@ def race_line(before: Standing, now: Standing, contest: Contest) -> str:
             return f"Screening, block {screening.blocks}: {remain} of {candidates} remain."
         best = known[screening.remaining[0]]
         return f"Screening: {remain} of {candidates} go on to the race. Best so far: {best}."
-    dropped = [known[one.key] for one in race.dropped if one.block == race.blocks - 1]
+    dropped = [known[left.key] for left in race.dropped if left.block == race.blocks - 1]
     raced = len(race.remaining) + len(race.dropped)
     text = f"Block {race.blocks}: {len(race.remaining)} of {raced} remain"
     if race.leader is not None:
@@ -555,8 +555,8 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             **attributes(race, "ending", "blocks"),
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
             "remaining": race.remaining,
-            "dropped": [_dropped(result, one) for one in race.dropped],
-            "screened": [_dropped(result, one) for one in result.standing.screening.out],
+            "dropped": [_dropped(result, left) for left in race.dropped],
+            "screened": [_dropped(result, left) for left in result.standing.screening.out],
         },
         "tried": len(result.contest.cells),
         "candidates": result.candidates,
@@ -575,15 +575,15 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
     }
 
 
-def _dropped(result: TuneResult, one: Dropped) -> dict[str, Any]:
+def _dropped(result: TuneResult, left: Dropped) -> dict[str, Any]:
     return {
-        **cell_identity(str(result.source.document["name"]), one.key),
-        "block": one.block,
-        "by": one.by,
-        "ratio": one.ratio[0] if one.ratio else None,
+        **cell_identity(str(result.source.document["name"]), left.key),
+        "block": left.block,
+        "by": left.by,
+        "ratio": left.ratio[0] if left.ratio else None,
         # A screening has no bound.
-        "least_ratio": one.ratio[1] or None if one.ratio else None,
-        "reason": one.reason,
+        "least_ratio": left.ratio[1] or None if left.ratio else None,
+        "reason": left.reason,
     }
 
 

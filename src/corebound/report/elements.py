@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 from msgspec import Struct
 
@@ -36,6 +37,13 @@ class Hero(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text = ()
     flags: tuple[Flag, ...] = ()
+
+
+class Page(SimpleNamespace):
+    """What a page shows, by the names that its template uses: domain objects, and what is drawn."""
+
+    head: Head
+    hero: Hero
 
 
 class Action(Struct, frozen=True, kw_only=True):

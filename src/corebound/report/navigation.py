@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Literal, get_args
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_records import Record
 from corebound.analysis.wording import count
 from corebound.report.urls import host_file
 
-Section = Literal["Overview", "Scenarios", "History", "Compare", "Hosts", "Claims", "Operators"]
-SECTIONS: tuple[Section, ...] = get_args(Section)
-_PATHS: dict[Section, str] = {
+Part = Literal["Overview", "Scenarios", "History", "Compare", "Hosts", "Claims", "Operators"]
+PARTS: tuple[Part, ...] = get_args(Part)
+_PATHS: dict[Part, str] = {
     "Scenarios": "index.html#scenarios",
     "History": "history.html",
     "Compare": "compare.html",
@@ -23,28 +21,19 @@ _PATHS: dict[Section, str] = {
 }
 
 
-class NavigationLink(Struct, frozen=True, kw_only=True):
-    """A part of the site, and the path of its main page from the site's top."""
-
-    name: Section
-    path: str
-
-
-def navigation_links(
-    records: Sequence[Record], parts: Container[Section]
-) -> tuple[NavigationLink, ...]:
-    """The links to the parts that the site has; the overview is always one of them.
+def navigation_links(records: Sequence[Record], parts: Container[Part]) -> dict[Part, str]:
+    """The path of the main page of each part that the site has, from the site's top.
 
     Args:
         records: Every run with its launches; a single host is linked directly.
-        parts: The other parts that exist, except for hosts.
+        parts: The parts that exist, except for the overview and hosts.
     """
     hosts = {run.host.id for run, _ in records}
-    paths: dict[Section, str] = {"Overview": "index.html"}
+    paths: dict[Part, str] = {"Overview": "index.html"}
     paths |= {name: path for name, path in _PATHS.items() if name in parts}
     if hosts:
         paths["Hosts"] = host_file(*hosts) if len(hosts) == 1 else "hosts.html"
-    return tuple(NavigationLink(name=name, path=paths[name]) for name in SECTIONS if name in paths)
+    return {name: paths[name] for name in PARTS if name in paths}
 
 
 def news_rule(history: ChangeHistory) -> str:

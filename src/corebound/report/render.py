@@ -1,4 +1,4 @@
-"""Renders page models to HTML: templates, charts and filters; external text is escaped."""
+"""Renders pages to HTML: templates, charts and filters; external text is escaped."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from corebound import units
 from corebound.analysis import change_history, commands, triage, wording
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.duplicate_names import long_names
-from corebound.analysis.launch_metrics import launch_counts, metric_of
+from corebound.analysis.launch_metrics import fix_of, launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
-from corebound.present.changes import levels_text
+from corebound.present.changes import entry_commits, entry_subject, levels_text, status_of
 from corebound.report import urls
-from corebound.report.charts import commits, history, intervals, lines, race, strips, topology
+from corebound.report.charts import commits, history, intervals, lines, strips, topology
 from corebound.report.charts.axis import vertical_ticks
-from corebound.report.navigation import NavigationLink, Section
-from corebound.report.pages.history import change_step_svg
+from corebound.report.navigation import Part
+from corebound.report.pages.claims import claim_command, claim_verdict
+from corebound.report.pages.history import change_step_svg, entry_changes, entry_location
 from corebound.report.pages.series_table import no_change
 from corebound.report.scenario import configurations, threads
 from corebound.report.scenario.heat_map import effect_tint
@@ -40,7 +41,7 @@ Kind = Literal[
     "comparisons", "claims", "operators", "feed", "badge", "tune",
 ]  # fmt: skip
 # The part of the site that pages of a kind belong to, and whether they are its main page.
-_SECTIONS: dict[Kind, tuple[Section, Literal["page", "true"]]] = {
+_PARTS: dict[Kind, tuple[Part, Literal["page", "true"]]] = {
     "overview": ("Overview", "page"),
     "scenario": ("Scenarios", "true"),
     "history": ("History", "page"),
@@ -207,23 +208,24 @@ _NAMES_AND_ADDRESSES = (
 _FILTERED = (
     wording.label, log_tail, no_change, topology.node_rows, status_tone, wording.verdict_word,
     wording.check_sign, change_history.change_size, triage.change_factor, change_step_svg,
-    triage.impact_extent, triage.impact_word, wording.times,
+    triage.impact_extent, triage.impact_word, wording.times, entry_changes, entry_commits,
+    entry_location, entry_subject,
     change_history.size_interval, wording.latest_value, levels_text, wording.value_range,
     threads.affinity_cpus, threads.affinity_text, command_comment, intervals.effect_ticks,
-    threads.cpus_text, is_peak_plausible, configurations.launches_text,
-    configurations.over_launches, throughput, long_names,
-    configurations.too_short_note, settled_text, vertical_ticks,
+    threads.cpus_text, claim_command, claim_verdict, is_peak_plausible, throughput, long_names,
+    configurations.launches_text, configurations.over_launches,
+    configurations.too_short_note, settled_text, vertical_ticks, fix_of,
 )  # fmt: skip
 _CALLED = (
     commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
     commits.commit_bars_svg, lines.curves_svg, commands.deciding_command, strips.dots_svg,
     intervals.effect_svg, history.history_svg, commands.import_command, intervals.interval_svg,
-    commands.latest_command, commands.launch_command, launch_counts, metric_of, race.lane_svg,
+    commands.latest_command, commands.launch_command, launch_counts, metric_of, strips.lane_svg,
     commits.presence_svg,
     commands.original_command, peak_share_text, commands.reproduce_command,
     commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
     intervals.table_axis, intervals.table_ticks, strips.threads_svg, topology.topology_html,
-    lines.trace_svg,
+    lines.trace_svg, status_of, commands.triage_commands,
 )  # fmt: skip
 
 
@@ -263,7 +265,7 @@ class Renderer:
     """Renders pages with one set of templates, each compiled once.
 
     Attributes:
-        navigation: The parts of the site, linked on every page.
+        navigation: The paths of the parts of the site, which every page links.
         preview: The absolute address of the image for link previews; empty if unknown.
     """
 
@@ -286,7 +288,7 @@ class Renderer:
             records: The folder of records that commands have to name.
             bytecode_cache: The cache of compiled templates; None: no cache.
         """
-        self.navigation: Sequence[NavigationLink] = ()
+        self.navigation: Mapping[Part, str] = {}
         self.preview = ""
         self._only = only
         self._environment = Environment(
@@ -316,12 +318,12 @@ class Renderer:
     @property
     def shared(self) -> str:
         """What all pages show of the site: a page that is kept was made with the same."""
-        return " ".join((*(link.path for link in self.navigation), self.preview, *self._only))
+        return " ".join((*self.navigation.values(), self.preview, *self._only))
 
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, rendered from its model."""
         template = self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html"))
-        section, current = _SECTIONS.get(kind, ("", ""))
+        section, current = _PARTS.get(kind, ("", ""))
         text = template.render(
             page=page,
             navigation=self.navigation,

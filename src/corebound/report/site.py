@@ -29,7 +29,7 @@ from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.navigation import Section, navigation_links, news_rule
+from corebound.report.navigation import Part, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
 from corebound.report.pages.compare import compare_page
@@ -51,14 +51,14 @@ from corebound.report.sharing import badge, can_draw, share_image
 INDEX = "index.html"
 HOSTS_DATA = "data/hosts.json"
 SHARE_IMAGE = "share.png"
-IsFresh = Callable[[str, str], bool]
+AreFresh = Callable[[str, Sequence[str]], bool]
 
 
 def render_pages(
     inputs: SiteInputs,
     results: Sequence[ScenarioResult],
     renderer: Renderer,
-    is_fresh: IsFresh,
+    are_fresh: AreFresh,
     *,
     traces: Mapping[str, str],
     raw: bool,
@@ -71,8 +71,8 @@ def render_pages(
         inputs: The data that the site is made from.
         results: The latest result of each scenario in the records.
         renderer: A renderer with the templates.
-        is_fresh: Whether the site has a file made from inputs with this key; such a file is not
-            made again.
+        are_fresh: Whether the site has these files, made from inputs with this key; such files
+            are not made again.
         traces: For each launch whose trace is in the site, its path from the site's top.
         raw: Whether the records themselves are in the site.
     """
@@ -108,7 +108,7 @@ def render_pages(
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     claims = claims_page(results)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
-    parts: dict[Section, object] = {
+    parts: dict[Part, object] = {
         "Scenarios": results,
         "History": history.histories,
         "Compare": groups,
@@ -124,11 +124,11 @@ def render_pages(
     yield "assets/site.css", styles + news_rule(history)
     yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
-    yield from _benchmarks(inputs, history, renderer, is_fresh)
-    yield from _runs(inputs, results, renderer, is_fresh, raw=raw)
+    yield from _benchmarks(inputs, history, renderer, are_fresh)
+    yield from _runs(inputs, results, renderer, are_fresh, raw=raw)
     yield from _hosts(inputs, renderer)
     yield from _comparisons(
-        inputs, context, renderer, is_fresh, compared=compared, commits=commits, groups=groups
+        inputs, context, renderer, are_fresh, compared=compared, commits=commits, groups=groups
     )
     if history.histories:
         yield "history.html", renderer.page("history", history_page(context))
@@ -143,9 +143,9 @@ def render_pages(
         yield "operators.html", renderer.page("operators", operators)
     tunings: list[tuple[str, str, str]] = []
     for result, files in inputs.tunings:
-        together = next((one for one in inputs.loads if one.has(result)), None)
+        loads = next((loads for loads in inputs.loads if loads.has(result)), None)
         checked = inputs.verifications.get(result.run.id)
-        tuned = tune_page(result, files, loads=together, verified=checked, now=inputs.now)
+        tuned = tune_page(result, files, loads=loads, verified=checked, now=inputs.now)
         yield tuned.data.removeprefix("../"), json_file(tune_document(result, files))
         yield tuned.address, renderer.page("tune", tuned)
         tunings.append((tuned.title, tuned.address, tuned.summary))
@@ -199,7 +199,7 @@ def _scenario_points(results: Sequence[ScenarioResult], history: ChangeHistory) 
 
 
 def _benchmarks(
-    inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, is_fresh: IsFresh
+    inputs: SiteInputs, history: ChangeHistory, renderer: Renderer, are_fresh: AreFresh
 ) -> Iterator[tuple[str, str]]:
     # Each benchmark has two files, its points and its page; those of a project share a third.
     benchmarks = [*benchmarks_of(history)]
@@ -219,10 +219,7 @@ def _benchmarks(
             urls.benchmark_file(benchmark.project, benchmark.name),
         )
         key = _benchmark_key(inputs, benchmark, moments[benchmark.project], digests)
-        key = f"{renderer.shared} {key}"
-        # Every file is checked, so that each is remembered under its key if it is made.
-        fresh = [is_fresh(file, key) for file in files]
-        if not all(fresh):
+        if not are_fresh(f"{renderer.shared} {key}", files):
             stale.append((files, benchmark))
 
     def render(item: tuple[tuple[str, str], ImportedBenchmark]) -> list[tuple[str, str]]:
@@ -276,14 +273,14 @@ def _runs(
     inputs: SiteInputs,
     results: Sequence[ScenarioResult],
     renderer: Renderer,
-    is_fresh: IsFresh,
+    are_fresh: AreFresh,
     *,
     raw: bool,
 ) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
         key = f"{stamp} {raw} {inputs.records_folder} {renderer.shared}"
-        if stamp is None or not is_fresh(urls.run_file(run), key):
+        if stamp is None or not are_fresh(key, (urls.run_file(run),)):
             file = jsonl.file_of(run, Path()).as_posix()
             faults = [fault for fault in inputs.faults if file in fault.file]
             own = [result for result in results if result.run.id == run.id]
@@ -309,7 +306,7 @@ def _comparisons(
     inputs: SiteInputs,
     context: PageContext,
     renderer: Renderer,
-    is_fresh: IsFresh,
+    are_fresh: AreFresh,
     *,
     compared: Sequence[RunComparison],
     commits: Sequence[CommitComparison],
@@ -347,12 +344,8 @@ def _comparisons(
         if runs in pairs:
             continue
         key = _pair_key(inputs, runs, renderer)
-        # Both files are checked, so that each is remembered under its key if it is made.
-        fresh = [
-            key is not None and is_fresh(file, key)
-            for file in (urls.comparison_data(*runs), urls.comparison_file(*runs))
-        ]
-        if not all(fresh):
+        own = urls.comparison_data(*runs), urls.comparison_file(*runs)
+        if key is None or not are_fresh(key, own):
             try:
                 comparison = compare_runs(before, after, inputs.past)
             except InputError:
@@ -511,14 +504,17 @@ def write(
             raw = _copy_records(runs, records, folder)
         page_cache = PageCache(out, records, _source_folder("templates"))
 
-        def is_fresh(name: str, key: str) -> bool:
-            kept = page_cache.is_fresh(name, key)
-            if kept:
+        def are_fresh(key: str, names: Sequence[str]) -> bool:
+            # Every file is checked, so that each is remembered under its key if it is made.
+            fresh = [name for name in names if page_cache.is_fresh(name, key)]
+            for name in fresh:
                 folder.keep(name)
-            return kept
+            return len(fresh) == len(names)
 
         renderer = _renderer(inputs, cache_folder)
-        for name, text in render_pages(inputs, results, renderer, is_fresh, traces=traces, raw=raw):
+        for name, text in render_pages(
+            inputs, results, renderer, are_fresh, traces=traces, raw=raw
+        ):
             data = text.encode() if isinstance(text, str) else text
             folder.put(name, data)
             page_cache.record(name, data)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from corebound.analysis.claims import judge_claims
 from corebound.analysis.fairness import checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
@@ -19,7 +20,7 @@ from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
 from corebound.planning.host_support import HostCapabilities
 from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import codec
-from corebound.report.scenario.claims import claim_rows
+from corebound.report.pages.claims import claim_verdict
 from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
@@ -199,9 +200,9 @@ def test_a_claim_about_gpus_is_judged_by_the_host_s_gpus(
 ) -> None:
     result = a_study(replace(a_machine(), gpus=gpus), scenario=claiming(gpu))
 
-    (row,) = claim_rows(result)
+    (claim,) = judge_claims(result)
 
-    assert (row.verdict.word, row.result.detail) == (word, detail)
+    assert (claim_verdict(claim).word, claim.detail) == (word, detail)
 
 
 def test_an_older_record_states_that_gpus_and_peak_are_unknown() -> None:

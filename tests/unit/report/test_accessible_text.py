@@ -17,10 +17,9 @@ from corebound.records.history import Series
 from corebound.records.run_record import ScenarioSource
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.history import sparkline_svg
-from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
+from corebound.report.charts.intervals import interval_svg, spark_svg
 from corebound.report.charts.strips import dots_svg
 from corebound.report.charts.svg import (
-    describe_interval,
     describe_series,
     describe_spread,
     img_attributes,
@@ -29,8 +28,7 @@ from corebound.report.charts.topology import topology_html
 from corebound.report.inputs import RequestedComparison
 from corebound.report.render import keep_together, nowrap, soft_break
 from corebound.scenario.matrix import expand
-from corebound.stats.intervals import Interval
-from support.build import a_host, a_host_check, a_launch, a_run, a_scenario, a_series
+from support.build import a_comparison, a_host, a_host_check, a_launch, a_run, a_scenario, a_series
 from support.markup import Element, parse_html
 from support.report_sample import (
     a_sample,
@@ -121,18 +119,16 @@ def test_where_there_is_no_figure_a_word_is_read_and_no_dash(
 
 
 def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
-    def drawn(interval: Interval | None, *dots: float) -> IntervalPlot:
-        return IntervalPlot(tone="plain", estimate=1.0, interval=interval, dots=dots, margin=0.02)
+    def spark(*ends: float) -> str:
+        return spark_svg(a_comparison(1.0, (ends[0], ends[1]) if ends else None), AXIS)
 
-    def between(low: float, high: float) -> Interval:
-        return Interval(low=low, high=high, confidence=0.95)
-
-    assert 'aria-label="interval above 1"' in spark_svg(drawn(between(1.1, 1.3)), AXIS)
-    assert 'aria-label="interval below 1"' in spark_svg(drawn(between(0.7, 0.9)), AXIS)
-    assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(between(1.0, 1.2)), AXIS)
-    assert 'aria-label="no interval"' in spark_svg(drawn(None), AXIS)
-    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(between(1.1, 1.3), 1.2), AXIS)
-    assert describe_interval(between(0.5, math.inf)) == "interval on both sides of 1"
+    paired = replace(a_comparison(1.0, (1.1, 1.3)), per_block=((0, 1.2),))
+    assert 'aria-label="interval above 1"' in spark(1.1, 1.3)
+    assert 'aria-label="interval below 1"' in spark(0.7, 0.9)
+    assert 'aria-label="interval on both sides of 1"' in spark(1.0, 1.2)
+    assert 'aria-label="interval on both sides of 1"' in spark(0.5, math.inf)
+    assert 'aria-label="no interval"' in spark()
+    assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(paired, AXIS, margin=0.02)
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:

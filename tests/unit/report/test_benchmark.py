@@ -14,9 +14,9 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.wording import latest_value, plain
 from corebound.present.sections import Fact
 from corebound.records.history import HistoryPoints, Series
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import (
-    BenchmarkPage,
     benchmark_page,
     benchmarks_of,
     select_charts,
@@ -28,7 +28,7 @@ from support.markup import by_id, parse_html
 from support.report_sample import NOW, a_benchmark, pages_of
 
 
-def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
+def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Page:
     """A page of series: each its machine, its last day, and how the machine was that day."""
     all_series = tuple(
         a_series(
@@ -118,7 +118,7 @@ def known_of(*series: Series) -> ChangeHistory:
     return build_change_history(series)
 
 
-def page_of(*series: Series) -> BenchmarkPage:
+def page_of(*series: Series) -> Page:
     history = known_of(*series)
     (benchmark,) = benchmarks_of(history)
     return benchmark_page(benchmark)
@@ -128,7 +128,7 @@ def site_of(*series: Series) -> dict[str, str]:
     return pages_of([], series=series)
 
 
-def titles(page: BenchmarkPage) -> list[str]:
+def titles(page: Page) -> list[str]:
     return [panel.title for panel in page.charts]
 
 
@@ -180,7 +180,7 @@ def test_all_charts_of_a_page_have_one_axis_of_time() -> None:
 
     assert first.along == second.along
     (track,) = second.chart.tracks
-    places = [dot.x for run in track.runs for dot in run]
+    places = track.shares
     # Of 39 days the tenth to the nineteenth, within edges of 1.5 %.
     assert (places[0], places[-1]) == pytest.approx(
         (0.015 + 10 / 39 * 0.97, 0.015 + 19 / 39 * 0.97)
@@ -300,11 +300,13 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
     some = a_silent_cell(7)
 
-    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), some, *never))).without
+    ((location, reason, named),) = history_page(
+        PageContext(now=NOW, history=known_of(a_cell(1), some, *never))
+    ).without
     text = site_of(a_cell(1), some, *never)["history.html"]
 
-    assert (group.location, group.reason) == ("p", "it failed")
-    assert [(title, cells) for title, cells, _ in group.named] == [
+    assert (location, reason) == ("p", "it failed")
+    assert [(title, cells) for title, cells, _ in named] == [
         ("b", "n=7, on box"),
         ("api", "n=1; n=2, on x, y"),
     ]
@@ -316,9 +318,11 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
 def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
     never = [a_silent_cell(n, scenario="api") for n in range(64)]
 
-    (group,) = history_page(PageContext(now=NOW, history=known_of(a_cell(1), *never))).without
+    ((_, _, named),) = history_page(
+        PageContext(now=NOW, history=known_of(a_cell(1), *never))
+    ).without
 
-    assert [cells for _, cells, _ in group.named] == ["64 series, on box"]
+    assert [cells for _, cells, _ in named] == ["64 series, on box"]
 
 
 def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:
@@ -376,7 +380,7 @@ def a_stepped_cell(
     )
 
 
-def page_and_known(all_series: Sequence[Series]) -> tuple[BenchmarkPage, ChangeHistory]:
+def page_and_known(all_series: Sequence[Series]) -> tuple[Page, ChangeHistory]:
     history = build_change_history(all_series)
     return benchmark_page(a_benchmark(tuple(all_series), history)), history
 

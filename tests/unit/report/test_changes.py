@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -118,22 +119,18 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
     changes = analyse([series]).changes
     keys: list[set[str]] = []
     for because in ("this", "that"):
-        names: set[str] = set()
+        asked: set[str] = set()
         decisions = [accepted(changes[0], because)]
-        inputs = SiteInputs(
-            records=(),
-            now=NOW,
-            series=(series,),
-            decisions=decisions,
-        )
+        inputs = SiteInputs(records=(), now=NOW, series=(series,), decisions=decisions)
 
-        def holds(_path: str, key: str, names: set[str] = names) -> bool:
-            names.add(key)
+        def are_fresh(key: str, _names: Sequence[str], asked: set[str] = asked) -> bool:
+            asked.add(key)
             return False
 
-        for _ in render_pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
+        renderer = site._renderer(inputs)
+        for _ in render_pages(inputs, (), renderer, are_fresh, traces={}, raw=False):
             pass
-        keys.append(names)
+        keys.append(asked)
 
     assert not keys[0] & keys[1]
 

@@ -25,8 +25,7 @@ from corebound.report.charts.axis import (
     ratio_axis,
     ratio_tick,
 )
-from corebound.report.charts.duel import Duel
-from corebound.report.charts.intervals import IntervalPlot, effect_ticks, interval_svg
+from corebound.report.charts.intervals import effect_ticks, interval_svg
 from corebound.report.charts.lines import (
     Curve,
     CurveChart,
@@ -38,27 +37,21 @@ from corebound.report.charts.lines import (
 )
 from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
+from corebound.report.charts.value_bars import ValueBars
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
-from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, summarise
-from support.build import a_launch, a_run, a_scenario, a_worker
+from support.build import a_comparison, a_launch, a_run, a_scenario, a_worker
 from support.markup import parse_xml
 from support.report_sample import a_sample
 
 RATIOS = st.floats(min_value=0.001, max_value=1000)
 
 
-def a_plot(
-    estimate: float | None = 1.4, low: float | None = 1.3, high: float | None = 1.5
-) -> IntervalPlot:
-    interval = None
-    if low is not None and high is not None:
-        interval = Interval(low=low, high=high, confidence=0.95)
-    return IntervalPlot(
-        tone="good", estimate=estimate, interval=interval, dots=(1.35, 1.45), margin=0.02
-    )
+def drawn_row(axis: Axis, ratio: float = 1.4, ends: tuple[float, float] = (1.3, 1.5)) -> str:
+    comparison = a_comparison(ratio, ends, verdict="faster")
+    return interval_svg(replace(comparison, per_block=((0, 1.35), (1, 1.45))), axis, margin=0.02)
 
 
 def path(svg: str, name: str) -> str:
@@ -95,8 +88,8 @@ def a_summary(*each_ms: float) -> CellSummary:
     return summarise(launches[0].cell, tuple(launches), "auto")
 
 
-def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
-    drawn = Duel(
+def test_bars_of_two_values_begin_at_zero_and_share_one_scale() -> None:
+    drawn = ValueBars(
         quantities=(("a", a_summary(20.0), "plain"), ("b", a_summary(5.0), "good")), what="…"
     )
 
@@ -104,7 +97,7 @@ def test_bars_of_a_duel_begin_at_zero_and_share_one_scale() -> None:
 
 
 def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
-    (width, ends), (_, wild) = Duel(
+    (width, ends), (_, wild) = ValueBars(
         quantities=(
             ("a", a_summary(10.0, 10.1, 9.9), "plain"),
             ("b", a_summary(1.0, 9.0), "bad"),
@@ -165,13 +158,13 @@ def test_ticks_of_ratios_read_as_people_write_them() -> None:
 def test_an_estimate_lies_where_the_axis_says() -> None:
     axis = Axis(low=1.0, high=2.0, scale="linear", ticks=(1.0, 2.0))
 
-    assert path(interval_svg(a_plot(estimate=1.5), axis), "est").startswith("M500.0 ")
+    assert path(drawn_row(axis, 1.5), "est").startswith("M500.0 ")
 
 
 def test_an_estimate_beyond_the_axis_is_an_arrow_at_its_edge() -> None:
     axis = Axis(low=0.9, high=1.5, scale="linear", ticks=(1.0,))
 
-    svg = interval_svg(a_plot(estimate=0.02, low=0.019, high=0.021), axis)
+    svg = drawn_row(axis, 0.02, (0.019, 0.021))
 
     assert 'class="est' not in svg
     assert path(svg, "ci").startswith("M0 ")
@@ -180,7 +173,7 @@ def test_an_estimate_beyond_the_axis_is_an_arrow_at_its_edge() -> None:
 def test_an_interval_that_leaves_the_axis_ends_in_an_arrow_head() -> None:
     axis = Axis(low=0.9, high=1.5, scale="linear", ticks=(1.0,))
 
-    assert "M992" in path(interval_svg(a_plot(high=math.inf), axis), "ci")
+    assert "M992" in path(drawn_row(axis, ends=(1.3, math.inf)), "ci")
 
 
 def a_strip(*tracks: ThreadTrack, rows: int = 2) -> ThreadStrip:
@@ -333,7 +326,7 @@ def test_a_trace_shades_what_was_cut() -> None:
 def test_drawings_hold_no_text_that_would_stretch() -> None:
     axis = linear_axis(0.5, 2)
 
-    assert not re.search(r"<text", interval_svg(a_plot(), axis))
+    assert not re.search(r"<text", drawn_row(axis))
 
 
 def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edge() -> None:

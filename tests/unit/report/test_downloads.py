@@ -10,11 +10,12 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pytest
 
 from corebound.report import site
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.history import Dot, HistoryChart, SeriesTrack, history_svg
+from corebound.report.charts.history import HistoryChart, SeriesTrack, history_svg
 from corebound.report.inputs import SiteInputs
 from support.report_sample import NOW, sample_calibrations, sample_records, sample_steady_history
 
@@ -82,9 +83,13 @@ def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
 def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     axis = Axis(low=1.0, high=10.0, scale=scale, ticks=(2.0, 5.0))
     values = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
-    dots = tuple(Dot(x=0.5, value=value, low=None, high=None) for value in values)
+    none = np.full(len(values), np.nan)
+    track = SeriesTrack(
+        mode="m", dash=0, shares=[0.5] * len(values), values=np.array(values), lows=none,
+        highs=none, starts=frozenset({0}), missing=(), levels=(),
+    )  # fmt: skip
     grid = HistoryChart(
-        tracks=(SeriesTrack(mode="m", dash=0, runs=(dots,), missing=(), levels=()),),
+        tracks=(track,),
         axis=axis,
         marks=(),
         borders=(),

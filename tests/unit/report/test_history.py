@@ -30,10 +30,11 @@ from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
 from corebound.report.charts.history import history_svg, sparkline_svg, value_axis
 from corebound.report.downloads import changes_csv
+from corebound.report.elements import Page
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.pages.feed import feed
-from corebound.report.pages.history import HistoryPage, history_page
+from corebound.report.pages.history import entry_changes, history_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.scenario.matrix import expand
 from corebound.stats.history.alerts import assess_changes
@@ -213,7 +214,7 @@ def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
 
     for series in (lost, paused):
         (track,) = panel_of(series).chart.tracks
-        assert len(track.runs) == 2
+        assert len(track.starts) == 2
     assert len(panel_of(lost).chart.tracks[0].missing) == 1
 
 
@@ -226,7 +227,7 @@ def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
     assert [(row.letter, row.what) for row in panel.environment_changes] == [
         ("A", "kernel 6.1 to 6.2")
     ]
-    assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
+    assert [value for _, _, value in panel.chart.tracks[0].levels] == [1.0, 2.0]
 
 
 def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
@@ -243,10 +244,10 @@ def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
     panel = panel_of(stepped())
 
     (row,) = panel.changes.rows
-    (mark,) = panel.chart.marks
+    ((middle, begin, end),) = panel.chart.marks
     assert [label.text for label in panel.marks] == ["1"]
     assert row[0] == "1"
-    assert mark.begin <= mark.x <= mark.end
+    assert begin <= middle <= end
     assert commits_of(row).subject.startswith("change 4")
 
 
@@ -271,7 +272,7 @@ def test_a_long_history_is_thinned_to_its_extremes() -> None:
 
     (track,) = panel_of(a_series(values), most_points=100).chart.tracks
 
-    drawn = [dot.value for run in track.runs for dot in run]
+    drawn = track.values.tolist()
     assert len(drawn) <= 100
     assert max(drawn) == 200.0
 
@@ -379,8 +380,8 @@ def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
     assert history.early_warnings == history.inconclusive == ()
     assert tonight is not None
     assert plain(tonight.verdict) == "1 series got slower."
-    (row,) = history_page(PageContext(now=NOW, history=history)).commits
-    assert "new (confirmed" in text_of(row.changes.rows[0][2])
+    (entry,) = history_page(PageContext(now=NOW, history=history)).commits
+    assert "new (confirmed" in text_of(entry_changes(entry, history).rows[0][2])
 
 
 def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
@@ -492,12 +493,12 @@ def members_of(row: Sequence[Value]) -> Items | None:
     return row[-1].members
 
 
-def rows_of(page: HistoryPage) -> list[tuple[Value, ...]]:
+def rows_of(page: Page) -> list[tuple[Value, ...]]:
     """The rows of changes, of all commits."""
-    return [row for commit in page.commits for row in commit.changes.rows]
+    return [row for each in page.commits for row in entry_changes(each, page.history).rows]
 
 
-def regressed(page: HistoryPage) -> list[tuple[Value, ...]]:
+def regressed(page: Page) -> list[tuple[Value, ...]]:
     """The rows of regressions, of all commits."""
     return [row for row in rows_of(page) if text_of(row[1]).startswith("▼")]
 
@@ -637,8 +638,8 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
     assert [item.name for item in members.items] == ["c=1.3", "c=1.2", "c=1.1"]
     assert re.fullmatch(r"▼ 1\.1\d to 1\.[23]\d× slower", text_of(group[1]))
     assert text_of(alone[0]).endswith("(c=1.1, other)")
-    (row,) = page.commits
-    assert len(row.entry.improvements.benchmarks) == 1
+    (entry,) = page.commits
+    assert len(entry.improvements.benchmarks) == 1
 
 
 def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
@@ -706,7 +707,7 @@ def test_what_perhaps_recovered_is_told_so() -> None:
 
 
 def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
-    def page_of(*ends: int) -> HistoryPage:
+    def page_of(*ends: int) -> Page:
         all_series = [
             with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
             for index, end in enumerate(ends)
@@ -814,7 +815,7 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     first = borders[0] - 20 * 1440
     assert [(begin - first) / 1440 for ((begin, _, _), *_) in [levels[0]]] == [0]
     assert [figure for _, _, figure in levels[0]] == pytest.approx(
-        [level.value for level in track.levels], rel=1e-5
+        [value for _, _, value in track.levels], rel=1e-5
     )
     assert [(end - begin) / 1440 for begin, end, _ in levels[0]] == [19, 19, 19]
     assert [(x - first) / 1440 for x, *_ in changes] == [39.5]

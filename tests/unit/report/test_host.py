@@ -29,7 +29,8 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
 
 def check(*states: State) -> CheckHistory:
     (result,) = group_by_host([looked(day, state) for day, state in enumerate(states, 1)])
-    (row,) = host_page(result, now=NOW).checks
+    checks: tuple[CheckHistory, ...] = host_page(result, now=NOW).checks
+    (row,) = checks
     return row
 
 

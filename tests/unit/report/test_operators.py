@@ -14,7 +14,8 @@ from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import TextSpan, plain
 from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.report.downloads import imported_csv
-from corebound.report.pages.operators import OperatorsPage, operators_page
+from corebound.report.elements import Page
+from corebound.report.pages.operators import operators_page
 from support.build import an_operator
 from support.report_sample import NOW, a_sample, pages_of, sample_imports
 
@@ -54,7 +55,7 @@ def a_summed_profile(**changed: Any) -> ImportedProfile:
     )
 
 
-def page(*profiles: ImportedProfile) -> OperatorsPage:
+def page(*profiles: ImportedProfile) -> Page:
     made = operators_page([], profiles, now=NOW)
     assert made is not None
     return made

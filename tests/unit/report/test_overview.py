@@ -16,8 +16,9 @@ from corebound.errors import Fault
 from corebound.present.tune import headline, races
 from corebound.records import jsonl
 from corebound.report import site
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext, SiteInputs
-from corebound.report.pages.overview import OverviewPage, overview_page
+from corebound.report.pages.overview import overview_page
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series, a_worker
@@ -43,11 +44,11 @@ def measured(
     return latest_results([(made, launches)])[0]
 
 
-def page_of(*results: ScenarioResult, faults: tuple[Fault, ...] = ()) -> OverviewPage:
+def page_of(*results: ScenarioResult, faults: tuple[Fault, ...] = ()) -> Page:
     return overview_page(results, PageContext(now=NOW), faults=faults)
 
 
-def flags_of(page: OverviewPage) -> dict[str, str]:
+def flags_of(page: Page) -> dict[str, str]:
     return {flag.title: flag.detail for flag in page.hero.flags}
 
 
@@ -67,8 +68,8 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     assert page.action is not None
     assert (page.action.prompt, page.action.line.line) == ("Set", "OMP_NUM_THREADS=1")
     assert page.action.where == "before each of the 4 commands"
-    assert page.duel is not None
-    assert [(name, tone) for name, _, tone in page.duel.quantities] == [
+    assert page.bars is not None
+    assert [(name, tone) for name, _, tone in page.bars.quantities] == [
         ("The default", "plain"),
         ("Running with 1 thread", "good"),
     ]

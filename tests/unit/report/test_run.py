@@ -9,8 +9,9 @@ from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records.launch_record import HugePages, Launch
 from corebound.records.telemetry import Disturbance
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
-from corebound.report.pages.run import RunPage, run_page
+from corebound.report.pages.run import run_page
 from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.provenance import command_comment
 from corebound.scenario.matrix import expand
@@ -53,7 +54,7 @@ def a_night() -> tuple[Launch, ...]:
     )
 
 
-def page_of(*launches: Launch) -> RunPage:
+def page_of(*launches: Launch) -> Page:
     return run_page(RUN, launches, raw=False)
 
 

@@ -8,10 +8,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from corebound.report.charts.axis import LEAST, MOST, Axis, limited, linear_axis, log_axis
 from corebound.report.charts.svg import describe_series, path, svg
+
+FloatArray = npt.NDArray[np.float64]
 
 # The view box of a chart: half a unit is less than a pixel. Its paths are relative, because
 # distances from one point to the next have fewer digits than places.
@@ -31,47 +34,29 @@ _LEAST_MARGIN = 1e-6
 _LINEAR_SPAN = 4.0
 
 
-class Dot(Struct, frozen=True, kw_only=True):
-    """A point: `x` is its share of the width; `low` and `high` bound the value, or are None."""
-
-    x: float
-    value: float
-    low: float | None
-    high: float | None
-
-
-class Level(Struct, frozen=True, kw_only=True):
-    """The level of a segment between two changes; `begin` and `end` are shares of the width."""
-
-    begin: float
-    end: float
-    value: float
-
-
 class SeriesTrack(Struct, frozen=True, kw_only=True):
-    """One series.
+    """One series; each point has a share of the width, a value, and the ends of its interval.
 
     Attributes:
         mode: CSS class of the colour.
         dash: The line style of the levels, so that colour is not the only difference.
-        runs: Groups of consecutive points, with a gap between two groups.
+        shares, values: Of the points.
+        lows, highs: Of the points; NaN without an interval.
+        starts: The points that come first or after a gap, by index.
         missing: Where a point has no value.
-        levels: One per segment between changes.
+        levels: (begin, end, value) of each segment between changes; begin and end are shares of
+            the width.
     """
 
     mode: str
     dash: int
-    runs: tuple[tuple[Dot, ...], ...]
+    shares: Sequence[float]
+    values: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+    starts: frozenset[int]
     missing: tuple[float, ...]
-    levels: tuple[Level, ...]
-
-
-class ChangeMark(Struct, frozen=True, kw_only=True):
-    """A change: median estimate `x`, surely after `begin` and no later than `end`."""
-
-    x: float
-    begin: float
-    end: float
+    levels: tuple[tuple[float, float, float], ...]
 
 
 class HistoryChart(Struct, frozen=True, kw_only=True):
@@ -80,7 +65,8 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
     Attributes:
         tracks: The series; the most important is last, so that it is drawn on top.
         axis: Vertical.
-        marks: The changes.
+        marks: (median estimate, surely after, no later than) of each change, as shares of the
+            width.
         borders: Where the environment changed: host, kernel, environment or scenario.
         alt_text: Alternative text.
         compared: The positions of the runs that the page compares.
@@ -88,7 +74,7 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
 
     tracks: tuple[SeriesTrack, ...]
     axis: Axis
-    marks: tuple[ChangeMark, ...]
+    marks: tuple[tuple[float, float, float], ...]
     borders: tuple[float, ...]
     alt_text: str
     compared: tuple[float, ...] = ()
@@ -98,7 +84,7 @@ def history_svg(chart: HistoryChart) -> str:
     """Draw a history; values beyond the axis are drawn at its edge, intervals with an arrowhead."""
     grid = "".join(f"M0 {_y(chart.axis, tick)}H{_WIDTH}" for tick in chart.axis.ticks)
     bands = "".join(
-        f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_HEIGHT}H{_x(mark.begin)}z" for mark in chart.marks
+        f"M{_x(begin)} 0H{_x(end)}V{_HEIGHT}H{_x(begin)}z" for _, begin, end in chart.marks
     )
     return svg(
         _WIDTH,
@@ -107,34 +93,26 @@ def history_svg(chart: HistoryChart) -> str:
         path("wash", bands),
         path("grid", grid),
         path("node", "".join(f"M{_x(border)} 0V{_HEIGHT}" for border in chart.borders)),
-        path("rule", "".join(f"M{_x(mark.x)} 0V{_HEIGHT}" for mark in chart.marks)),
+        path("rule", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at, _, _ in chart.marks)),
         path("one", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at in chart.compared)),
         *(_track(track, chart.axis) for track in chart.tracks),
     )
 
 
 def _track(track: SeriesTrack, axis: Axis) -> str:
-    dots = [dot for run in track.runs for dot in run]
-    across = _xs([dot.x for dot in dots])
-    values = _ys(axis, [dot.value for dot in dots])
-    bounded = [
-        (x, dot.low, dot.high)
-        for x, dot in zip(across, dots, strict=True)
-        if dot.low is not None and dot.high is not None
-    ]
-    lows = _ys(axis, [low for _, low, _ in bounded])
-    highs = _ys(axis, [high for _, _, high in bounded])
-    whiskers, at = [], (0, 0)
-    for (x, _, _), low, high in zip(bounded, lows, highs, strict=True):
+    across, values = _xs(track.shares), _ys(axis, track.values)
+    bounded = np.flatnonzero(~np.isnan(track.lows)).tolist()
+    whiskers, heads, at = [], [], (0, 0)
+    for index, low, high in zip(
+        bounded, _ys(axis, track.lows[bounded]), _ys(axis, track.highs[bounded]), strict=True
+    ):
+        x = across[index]
         whiskers.append(f"m{x - at[0]}{low - at[1]: }v{high - low}")
         at = x, high
-    heads = "".join(
-        (f"M{x} {_HEIGHT}{_HEAD_DOWN}" if low < axis.low else "")
-        + (f"M{x} 0{_HEAD_UP}" if high > axis.high else "")
-        for x, low, high in bounded
-    )
+        heads += [f"M{x} {_HEIGHT}{_HEAD_DOWN}"] if track.lows[index] < axis.low else []
+        heads += [f"M{x} 0{_HEAD_UP}"] if track.highs[index] > axis.high else []
     levels = "".join(
-        f"M{_x(level.begin)} {_y(axis, level.value)}H{_x(level.end)}" for level in track.levels
+        f"M{_x(begin)} {_y(axis, value)}H{_x(end)}" for begin, end, value in track.levels
     )
     steps = [
         f"{x - before_x}{y - before_y: }"
@@ -145,8 +123,8 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
     return "".join(
         (
             path(f"whisker {track.mode}", "".join(whiskers)),
-            path(f"open {track.mode}", heads),
-            path(f"thin {track.mode}", _lines(steps, [len(run) for run in track.runs])),
+            path(f"open {track.mode}", "".join(heads)),
+            path(f"thin {track.mode}", _lines(steps, track.starts)),
             path(f"run {track.mode}", "".join(f"m{step}h0" for step in steps)),
             path(f"level {track.mode} dash-{track.dash}", levels),
             path("lost", "".join(f"M{_x(x)} {_HEIGHT}v-12" for x in track.missing)),
@@ -154,12 +132,11 @@ def _track(track: SeriesTrack, axis: Axis) -> str:
     )
 
 
-def _lines(steps: Sequence[str], lengths: Sequence[int]) -> str:
-    """A line through each run of points, from the steps between all points."""
-    # After an `m`, a pair is a line and needs no letter.
-    starts = {0, *itertools.accumulate(lengths)}
-    if len(starts) > len(steps):
+def _lines(steps: Sequence[str], starts: frozenset[int]) -> str:
+    """A line through the points from each start to the next, from the steps between all points."""
+    if len(starts) == len(steps):
         return ""
+    # After an `m`, a pair is a line and needs no letter.
     return "".join(
         f"m{step}" if index in starts else step if step[0] == "-" else f" {step}"
         for index, step in enumerate(steps)
@@ -168,14 +145,7 @@ def _lines(steps: Sequence[str], lengths: Sequence[int]) -> str:
 
 def exceeds_axis(tracks: Iterable[SeriesTrack], axis: Axis) -> bool:
     """Whether an interval reaches beyond the axis."""
-    return any(
-        dot.low is not None
-        and dot.high is not None
-        and (dot.low < axis.low or dot.high > axis.high)
-        for track in tracks
-        for run in track.runs
-        for dot in run
-    )
+    return any(((track.lows < axis.low) | (track.highs > axis.high)).any() for track in tracks)
 
 
 def sparkline_svg(values: Sequence[float], mode: str) -> str:
@@ -282,9 +252,9 @@ def _y(axis: Axis, value: float) -> int:
     return round((1 - axis.clipped(min(max(value, -MOST), MOST))) * _HEIGHT)
 
 
-def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
+def _ys(axis: Axis, values: FloatArray) -> list[int]:
     """`_y` of many values at once."""
-    limited = np.clip(np.asarray(values, dtype=np.float64), -MOST, MOST)
+    limited = np.clip(values, -MOST, MOST)
     if axis.scale == "linear":
         shares = (limited - axis.low) / (axis.high - axis.low)
     else:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.host_comparison import ClassResult
 from corebound.analysis.wording import VerdictWord, verdict_word
 from corebound.present.sections import Change, Table
-from corebound.report.charts.axis import Axis, Tick, effect_scale, effect_tick, ratio_axis
+from corebound.report.charts.axis import (
+    Axis,
+    Tick,
+    effect_scale,
+    effect_tick,
+    ratio_axis,
+    x_of,
+)
 from corebound.report.charts.svg import describe_interval, path, svg
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
@@ -32,48 +37,6 @@ _HEIGHT, _SPARK_HEIGHT = 40, 20
 # hide each other.
 _ESTIMATE_Y = 15
 _DOT_YS = (27, 34, 32, 30, 28, 35, 33, 31, 29)
-
-
-class IntervalPlot(Struct, frozen=True, kw_only=True):
-    """The content of one row.
-
-    Attributes:
-        tone: The tone of its verdict, which is the CSS class of its colour.
-        estimate: The ratio, or None if there is none to draw.
-        interval: None if there is none.
-        dots: The ratios behind the estimate, one per block.
-        margin: Half-width of the grey band around 1, where one is drawn.
-        is_inconclusive: Whether the comparison is inconclusive; its dot is then hollow.
-    """
-
-    tone: str
-    estimate: float | None
-    interval: Interval | None
-    dots: tuple[float, ...] = ()
-    margin: float = 0.0
-    is_inconclusive: bool = False
-
-
-def comparison_plot(
-    comparison: Comparison | None, *, margin: float, verdict: VerdictWord | None = None
-) -> IntervalPlot:
-    """The chart of a comparison, if there is one.
-
-    Args:
-        comparison: The comparison.
-        margin: The share on either side of 1 that counts as equal.
-        verdict: The verdict shown beside it; None: that of the comparison itself.
-    """
-    if verdict is None and comparison is not None:
-        verdict = verdict_word(comparison.verdict)
-    return IntervalPlot(
-        tone=verdict.tone if verdict else "plain",
-        estimate=comparison.speedup_ratio if comparison else None,
-        interval=comparison.interval if comparison else None,
-        dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
-        margin=margin,
-        is_inconclusive=comparison is not None and comparison.verdict == "inconclusive",
-    )
 
 
 def comparison_axis(
@@ -107,26 +70,43 @@ def _intervals(comparisons: Sequence[Comparison]) -> list[tuple[float, float]]:
     return [(interval.low, interval.high) for interval in intervals if interval]
 
 
-def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
-    """Draw one row; values beyond the axis end in an arrow at its edge."""
+def interval_svg(
+    comparison: Comparison | None,
+    axis: Axis,
+    margin: float,
+    *,
+    verdict: VerdictWord | None = None,
+    is_reference: bool = False,
+) -> str:
+    """Draw one row; values beyond the axis end in an arrow at its edge.
+
+    Args:
+        comparison: None if nothing is compared.
+        axis: From `comparison_axis`.
+        margin: Half-width of the grey band around 1.
+        verdict: The verdict shown beside it; None: that of the comparison itself.
+        is_reference: Whether the others are compared with it: it is a dot at 1.
+    """
+    ratios = tuple(ratio for _, ratio in comparison.per_block) if comparison else ()
     return svg(
         _WIDTH,
         _HEIGHT,
-        describe_interval(plot.interval, plot.dots),
-        _ground(axis, plot.margin),
-        _dots(plot, axis),
-        _estimate(plot, axis),
+        describe_interval(comparison.interval if comparison else None, ratios),
+        _ground(axis, margin),
+        _pairs(ratios, axis, _tone(comparison, verdict)),
+        _compared(comparison, axis, _ESTIMATE_Y, verdict),
+        _estimate(axis, _ESTIMATE_Y, "plain", 1.0) if is_reference else "",
     )
 
 
-def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
-    """Draw only the interval against 1, small enough for a table row."""
+def spark_svg(comparison: Comparison | None, axis: Axis, verdict: VerdictWord | None = None) -> str:
+    """Draw only the interval against 1, small enough for a table row; `verdict` as above."""
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
-        describe_interval(plot.interval),
-        path("one", f"M{_x(axis, 1)} 0V{_SPARK_HEIGHT}"),
-        _estimate(plot, axis, y=10),
+        describe_interval(comparison.interval if comparison else None),
+        path("one", f"M{x_of(axis, 1)} 0V{_SPARK_HEIGHT}"),
+        _compared(comparison, axis, 10, verdict),
         kind="spark",
     )
 
@@ -148,8 +128,7 @@ def table_ticks(table: Table, axis: Axis | None) -> tuple[Tick, ...]:
 
 def change_svg(change: Change, axis: Axis) -> str:
     """Draw a comparison of a table: its interval against 1."""
-    plot = comparison_plot(change.comparison, margin=change.margin, verdict=change.verdict)
-    return spark_svg(plot, axis)
+    return spark_svg(change.comparison, axis, change.verdict)
 
 
 def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) -> tuple[Tick, ...]:
@@ -192,16 +171,15 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     """
     places: dict[str, str] = {"good": "", "bad": "", "plain": ""}
     for other in others:
-        place = f"M{_x(axis, other.speedup_ratio)} 5V15"
+        place = f"M{x_of(axis, other.speedup_ratio)} 5V15"
         places[verdict_word(other.verdict).tone] += place
-    plot = comparison_plot(shown, margin=0.0)
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
-        describe_interval(plot.interval),
-        path("one", f"M{_x(axis, 1)} -2V22"),
+        describe_interval(shown.interval),
+        path("one", f"M{x_of(axis, 1)} -2V22"),
         *(path(f"tick {tone}", drawn) for tone, drawn in places.items()),
-        _estimate(plot, axis, y=10),
+        _compared(shown, axis, 10),
         kind="spark",
     )
 
@@ -233,23 +211,20 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
         says: The alternative text.
     """
     dots, rings = (
-        "".join(f"M{_x(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
+        "".join(f"M{x_of(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))
         for outliers in (False, True)
     )
     verdict = result.verdict or "inconclusive"
-    plot = IntervalPlot(
-        tone=verdict_word(verdict).tone,
-        estimate=result.value,
-        interval=result.interval,
-        is_inconclusive=verdict == "inconclusive",
-    )
+    tone = verdict_word(verdict).tone
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,
         says,
-        path("one", f"M{_x(axis, 1)} -2V22"),
-        _estimate(plot, axis, y=8),
-        path(f"run {plot.tone}", dots),
+        path("one", f"M{x_of(axis, 1)} -2V22"),
+        _estimate(
+            axis, 8, tone, result.value, result.interval, is_hollow=verdict == "inconclusive"
+        ),
+        path(f"run {tone}", dots),
         path("ring", rings),
         path("hole", rings),
         kind="spark",
@@ -270,39 +245,62 @@ def _host_values(result: ClassResult, *, outliers: bool = False) -> tuple[float,
 
 
 def _ground(axis: Axis, margin: float) -> str:
-    left, right = _x(axis, 1 - margin), _x(axis, 1 + margin)
-    grid = "".join(f"M{_x(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
+    left, right = x_of(axis, 1 - margin), x_of(axis, 1 + margin)
+    grid = "".join(f"M{x_of(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
     return (
         path("noise", f"M{left} 0H{right}V{_HEIGHT}H{left}z")
         + path("grid", grid)
-        + path("one", f"M{_x(axis, 1)} 0V{_HEIGHT}")
+        + path("one", f"M{x_of(axis, 1)} 0V{_HEIGHT}")
     )
 
 
-def _dots(plot: IntervalPlot, axis: Axis) -> str:
-    inside = sorted(dot for dot in plot.dots if axis.holds(dot))
+def _pairs(ratios: Sequence[float], axis: Axis, tone: str) -> str:
+    """A dot for each pair of launches behind a comparison that is on the axis."""
+    inside = sorted(filter(axis.holds, ratios))
     places = (
-        f"M{_x(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
+        f"M{x_of(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
     )
-    return path(f"run {plot.tone}", "".join(places))
+    return path(f"run {tone}", "".join(places))
 
 
-def _estimate(plot: IntervalPlot, axis: Axis, *, y: int = _ESTIMATE_Y) -> str:
+def _tone(comparison: Comparison | None, verdict: VerdictWord | None) -> str:
+    if verdict is None and comparison is not None:
+        verdict = verdict_word(comparison.verdict)
+    return verdict.tone if verdict else "plain"
+
+
+def _compared(
+    comparison: Comparison | None, axis: Axis, y: int, verdict: VerdictWord | None = None
+) -> str:
+    """The ratio of a comparison with its interval; an inconclusive one is a hollow dot."""
+    if comparison is None:
+        return ""
+    is_hollow = comparison.verdict == "inconclusive"
+    ratio, interval = comparison.speedup_ratio, comparison.interval
+    return _estimate(axis, y, _tone(comparison, verdict), ratio, interval, is_hollow=is_hollow)
+
+
+def _estimate(
+    axis: Axis,
+    y: int,
+    tone: str,
+    ratio: float | None,
+    interval: Interval | None = None,
+    *,
+    is_hollow: bool = False,
+) -> str:
     """The interval, as far as it is on the axis, and the dot or the arrow of the estimate."""
-    drawn = ""
-    if plot.interval is not None:
-        drawn = _interval(plot.interval.low, plot.interval.high, axis, plot.tone, y)
-    if plot.estimate is None:
+    drawn = _interval(interval.low, interval.high, axis, tone, y) if interval else ""
+    if ratio is None:
         return drawn
-    share = axis.share(plot.estimate)
+    share = axis.share(ratio)
     if share < 0:
-        return drawn + path(f"ci {plot.tone}", f"M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}")
+        return drawn + path(f"ci {tone}", f"M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}")
     if share > 1:
         edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
-        return drawn + path(f"ci {plot.tone}", edge)
-    place = f"M{_x(axis, plot.estimate)} {y}h0"
-    hole = path("hole", place) if plot.is_inconclusive else ""
-    return drawn + path(f"est {plot.tone}", place) + hole
+        return drawn + path(f"ci {tone}", edge)
+    place = f"M{x_of(axis, ratio)} {y}h0"
+    return drawn + path(f"est {tone}", place) + (path("hole", place) if is_hollow else "")
 
 
 def _interval(low: float, high: float, axis: Axis, tone: str, y: int) -> str:
@@ -313,8 +311,4 @@ def _interval(low: float, high: float, axis: Axis, tone: str, y: int) -> str:
         ends += f"M8 {y - 5}L0 {y}L8 {y + 5}"
     if axis.share(high) > 1:
         ends += f"M{_WIDTH - 8} {y - 5}L{_WIDTH} {y}L{_WIDTH - 8} {y + 5}"
-    return path(f"ci {tone}", f"M{_x(axis, low)} {y}H{_x(axis, high)}{ends}")
-
-
-def _x(axis: Axis, value: float) -> str:
-    return f"{axis.clipped(value) * _WIDTH:.1f}"
+    return path(f"ci {tone}", f"M{x_of(axis, low)} {y}H{x_of(axis, high)}{ends}")

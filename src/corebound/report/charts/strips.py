@@ -1,4 +1,4 @@
-"""Strips: one dot per launch beside their summary value, and the CPUs of each thread over time."""
+"""Strips: launches beside their summary value, lanes of a race, and CPUs of threads over time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
+from corebound.present.sections import Lane
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.svg import describe_spread, path, svg
 
@@ -34,6 +35,22 @@ def dots_svg(values: Sequence[float], axis: Axis, slow: Sequence[bool] = ()) -> 
         path("spot plain", "".join(dots)),
         path("hole", "".join(dot for dot, is_slow in zip(dots, slow, strict=False) if is_slow)),
         kind="spark",
+    )
+
+
+def lane_svg(lane: Lane) -> str:
+    """Draw a lane: a line for its blocks, a bar where it left, a thick line for fresh launches."""
+    scale = _WIDTH / max(lane.total, 1)
+    end = lane.blocks * scale
+    begin = lane.race_blocks * scale
+    return svg(
+        _WIDTH,
+        20,
+        lane.text,
+        path("ran", f"M0 10H{end:.0f}"),
+        path("left", f"M{end:.0f} 4V16") if lane.dropped else "",
+        path("fresh", f"M{begin:.0f} 10H{begin + lane.fresh * scale:.0f}") if lane.fresh else "",
+        kind="spark lane",
     )
 
 

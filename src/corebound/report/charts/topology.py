@@ -81,7 +81,7 @@ def _nodes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> str:
 
 
 def _node_name(topology: Topology, number: int) -> str:
-    node = next(one for one in topology.nodes if one.id == number)
+    node = next(node for node in topology.nodes if node.id == number)
     memory = "" if node.memory_bytes is None else f", {size(node.memory_bytes)}"
     barred = "" if node.allowed else ", memory not allowed"
     return f"node {number}{memory}{barred}"

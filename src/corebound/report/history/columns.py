@@ -45,7 +45,8 @@ import numpy.typing as npt
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.records import cache
 from corebound.records.history import EnvironmentKey, HistoryPoints, Moment, Series, days_since_1970
-from corebound.report.history.timeline import FloatArray, pauses_before
+from corebound.report.charts.history import FloatArray
+from corebound.report.history.timeline import pauses_before
 from corebound.report.urls import series_anchor
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.intervals import CONFIDENCE
@@ -68,7 +69,7 @@ class SharedMoments:
     def __init__(self, all_series: Iterable[Series]) -> None:
         """Take the moments of these series."""
         # Most series share the same column. Keeping the columns keeps their ids valid.
-        self._columns = {id(one.points.moments): one.points.moments for one in all_series}
+        self._columns = {id(series.points.moments): series.points.moments for series in all_series}
         distinct = {_key(moment): moment for column in self._columns.values() for moment in column}
         self._places = {key: place for place, key in enumerate(sorted(distinct))}
         self._moments = [distinct[key] for key in self._places]

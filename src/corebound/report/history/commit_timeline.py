@@ -25,36 +25,23 @@ _DATES = 4
 _SHORT_SHA = 7
 
 
-class CommitLabel(Struct, frozen=True, kw_only=True):
-    """The name of a commit above its bar, where no date is: at per cent of the chart."""
-
-    name: str
-    link: str
-    left: float
-    top: float
-
-
 class CommitTimeline(Struct, frozen=True, kw_only=True):
     """The latest commits of a project, or of our own scenarios.
 
     Attributes:
         title: The number of commits, and the project if it was imported.
         bars: One for each commit, the oldest first.
-        labels: The names of the commits that changed most.
+        labels: The name of each commit that changed most, where no date is: name, and its place
+            from the left and from the top in per cent of the chart.
         borders: Where the environment of most series changed: share of the width, and how.
         along: Dates.
     """
 
     title: str
     bars: tuple[CommitBar, ...]
-    labels: tuple[CommitLabel, ...]
+    labels: tuple[tuple[str, float, float], ...]
     borders: tuple[tuple[float, str], ...]
     along: tuple[Tick, ...]
-
-    @property
-    def changed(self) -> tuple[CommitBar, ...]:
-        """The bars of commits that changed something, the latest first."""
-        return tuple(bar for bar in reversed(self.bars) if bar.link)
 
 
 def commit_timelines(
@@ -133,7 +120,7 @@ def _with_entry(bar: CommitBar, entry: CommitEntry) -> CommitBar:
     )  # fmt: skip
 
 
-def _labels(bars: Sequence[CommitBar]) -> tuple[CommitLabel, ...]:
+def _labels(bars: Sequence[CommitBar]) -> tuple[tuple[str, float, float], ...]:
     """The names of the commits that changed most, as far apart as their width requires."""
     most = max(max(sum(bar.faster), sum(bar.slower)) for bar in bars)
     largest = sorted(
@@ -144,18 +131,14 @@ def _labels(bars: Sequence[CommitBar]) -> tuple[CommitLabel, ...]:
     for place in largest:
         if len(named) < _MOST_NAMED and all(abs(place - at) >= _LEAST_APART for at in named):
             named.append(place)
-    labels = []
-    for place in sorted(named):
-        bar = bars[place]
-        labels.append(
-            CommitLabel(
-                name=bar.name,
-                link=bar.link,
-                left=round((place + 0.5) / len(bars) * 100, 1),
-                top=round(50 - bar_height(sum(bar.faster), most) * 46, 1),
-            )
+    return tuple(
+        (
+            bars[place].name,
+            round((place + 0.5) / len(bars) * 100, 1),
+            round(50 - bar_height(sum(bars[place].faster), most) * 46, 1),
         )
-    return tuple(labels)
+        for place in sorted(named)
+    )
 
 
 def _borders(all_series: Sequence[Series], places: dict[str, int]) -> tuple[tuple[float, str], ...]:

@@ -26,9 +26,8 @@ from corebound.report.charts.axis import (
     date_ticks,
     has_year,
     plain_tick,
-    vertical_ticks,
 )
-from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
+from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
 from corebound.report.history.timeline import Timeline, levels_between, position, series_track
 from corebound.report.history.zoom import zoom_data
 from corebound.stats.history.regressions import Change, level_spread
@@ -200,7 +199,7 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
         all_series: What it shows; `title` and `caption` say so.
         unit: The unit of the axis and of all values.
         length: The divisor that converts values for display.
-        levels, along: Labels of the axes.
+        along: Labels of the horizontal axis.
         marks: The numbers and letters above the chart, in `lanes` rows.
         labels: The name of each series.
         changes: A row for each number, the latest first.
@@ -217,7 +216,6 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     unit: str
     length: float
     chart: HistoryChart
-    levels: tuple[Tick, ...]
     along: tuple[Tick, ...]
     marks: tuple[MarkLabel, ...]
     lanes: int
@@ -281,7 +279,7 @@ def history_panel(
     borders = environment_changes(all_series, labels)
     marks = [_mark(change, line) for change, _ in pairs]
     places = [
-        *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
+        *((mark[0] * 100, str(number), "bad" if change.is_regression else "good")
           for number, (mark, (change, _)) in enumerate(zip(marks, pairs, strict=True), start=1)),
         *((line.share(border.at) * 100, border.letter, "plain") for border in borders),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
@@ -304,7 +302,6 @@ def history_panel(
             alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
-        levels=vertical_ticks(axis),
         along=() if line.is_ordinal else _time_ticks(line.low, line.high),
         marks=mark_labels,
         lanes=lanes,
@@ -398,14 +395,14 @@ def _alt_text(
     )
 
 
-def _mark(change: Change, line: Timeline) -> ChangeMark:
+def _mark(change: Change, line: Timeline) -> tuple[float, float, float]:
     """The mark of a change, midway between the two points around its median estimate."""
     moments, step = change.series.points.moments, change.change_point
     before = line.share(moments[max(step.at - 1, 0)].at)
-    return ChangeMark(
-        x=(before + line.share(moments[step.at].at)) / 2,
-        begin=line.share(change.last_good.at),
-        end=line.share(change.first_bad.at),
+    return (
+        (before + line.share(moments[step.at].at)) / 2,
+        line.share(change.last_good.at),
+        line.share(change.first_bad.at),
     )
 
 

@@ -10,12 +10,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from corebound.records.history import HistoryPoints, Moment, Series, days_since_1970
-from corebound.report.charts.history import Dot, Level, SeriesTrack
+from corebound.report.charts.history import SeriesTrack
 from corebound.report.charts.lines import envelope
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.shift_tests import median
-
-FloatArray = npt.NDArray[np.float64]
 
 # The points' distance from the chart's edges, as a share of its width.
 _EDGE = 0.015
@@ -127,54 +125,31 @@ def series_track(
     values = np.flatnonzero(is_seen).tolist()
     indices = [values[at] for at, _ in envelope(points.measured, most=most)]
     gaps = gaps_before(points, column.pauses)
-    runs: list[list[Dot]] = []
-    last = -1
-    places = [column.shares[index] for index in indices]
-    dots = _dots(points, indices, places, length, bars=bars)
-    for index, dot in zip(indices, dots, strict=True):
-        if last < 0 or gaps[index] > gaps[last]:
-            runs.append([])
-        runs[-1].append(dot)
-        last = index
     lost = sorted({column.shares[index] for index in np.flatnonzero(~is_seen).tolist()})
+    lows, highs = (
+        np.array(ends)[indices] / length if bars and ends else np.full(len(indices), math.nan)
+        for ends in (points.lows, points.highs)
+    )
     return SeriesTrack(
         mode=mode,
         dash=dash,
-        runs=tuple(tuple(run) for run in runs),
+        shares=[column.shares[index] for index in indices],
+        values=np.array(points.values)[indices] / length,
+        lows=lows,
+        highs=highs,
+        starts=frozenset(
+            at for at, index in enumerate(indices) if not at or gaps[index] > gaps[indices[at - 1]]
+        ),
         missing=tuple(lost[:: len(lost) // most + 1]),
         levels=tuple(
-            Level(
-                begin=line.share(points.moments[level.first].at),
-                end=line.share(points.moments[level.last].at),
-                value=level.median / length,
+            (
+                line.share(points.moments[level.first].at),
+                line.share(points.moments[level.last].at),
+                level.median / length,
             )
             for level in levels
         ),
     )
-
-
-def _dots(
-    points: HistoryPoints,
-    values: Sequence[int],
-    places: Sequence[float],
-    length: float,
-    *,
-    bars: bool,
-) -> list[Dot]:
-    ends = (points.lows, points.highs) if bars else ((), ())
-    figures, lows, highs = (
-        (np.array(column)[values] / length).tolist() if column else [math.nan] * len(values)
-        for column in (points.values, *ends)
-    )
-    return [
-        Dot(
-            x=place,
-            value=figure,
-            low=None if math.isnan(low) else low,
-            high=None if math.isnan(low) else high,
-        )
-        for place, figure, low, high in zip(places, figures, lows, highs, strict=True)
-    ]
 
 
 def gaps_before(points: HistoryPoints, pauses: Sequence[int]) -> list[int]:

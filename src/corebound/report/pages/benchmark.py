@@ -38,12 +38,11 @@ from corebound.analysis.wording import (
 from corebound.present.changes import ChangeGroup, group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind
-from corebound.report.elements import Head, Hero, occurrence_numbers
+from corebound.report.elements import Head, Hero, Page, occurrence_numbers
 from corebound.report.history.panel import (
     MOST_POINTS,
     MOST_ROWS,
     HistoryPanel,
-    PointRow,
     history_panel,
     latest_points,
 )
@@ -452,30 +451,6 @@ _MOST_POINTS_OF_SEVERAL = 100
 _MOST_TABLES, _SHARED_NIGHTS = 6, 3
 
 
-class BenchmarkPage(Struct, frozen=True, kw_only=True):
-    """The page of an imported benchmark.
-
-    Attributes:
-        charts: Of one series each. Active and changed series come first; all share one time axis.
-        latest: The latest points of all charts, if there are too many for a table each.
-        rows: The series with a value and without a chart, as many as a page holds, each with its
-            cell's name.
-        unshown: Those beyond that limit.
-        without_values: (machine, reason, cells) of the series without any value.
-        machines: Each machine, as its latest results describe it.
-    """
-
-    benchmark: ImportedBenchmark
-    head: Head
-    hero: Hero
-    charts: tuple[HistoryPanel, ...]
-    latest: tuple[PointRow, ...]
-    rows: list[tuple[Series, str]]
-    unshown: list[tuple[Series, str]]
-    without_values: list[tuple[str, str, list[str]]]
-    machines: tuple[Fact, ...]
-
-
 def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
     """Every imported benchmark with a history, by project and name."""
     groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
@@ -496,12 +471,12 @@ def benchmarks_of(history: ChangeHistory) -> Iterator[ImportedBenchmark]:
             )
 
 
-def benchmark_page(benchmark: ImportedBenchmark) -> BenchmarkPage:
+def benchmark_page(benchmark: ImportedBenchmark) -> Page:
     """Build the page of one benchmark; it stays the same until the benchmark has another point."""
     title, project = benchmark.title, benchmark.project
     charted, others = select_charts(benchmark)
     rows, unshown = uncharted_rows(benchmark, others)
-    return BenchmarkPage(
+    return Page(
         benchmark=benchmark,
         head=Head(
             title=f"{title}: history",

@@ -2,63 +2,44 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from corebound.analysis.claims import ClaimResult
+from corebound.analysis.claims import ClaimResult, Judgement, judge_claims
+from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import TextSpan, capital, count, rich
-from corebound.report.charts.axis import Axis, Tick
+from corebound.analysis.wording import TextSpan, VerdictWord, capital, count, rich
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
     comparison_axis,
     effect_ticks,
 )
-from corebound.report.elements import Head, Hero
-from corebound.report.scenario.claims import ClaimRow, claim_rows
-from corebound.scenario.models import Scenario
+from corebound.report.elements import Head, Hero, Page
+from corebound.scenario.matrix import claim_pairs
 
-ClaimsGroup = tuple[Scenario, tuple[ClaimRow, ...]]
-
-
-class ClaimsPage(Struct, frozen=True, kw_only=True):
-    """Every published claim.
-
-    Attributes:
-        axis: None if nothing could be compared.
-        groups: The claims with a comparison on this host, by scenario.
-        others: Those that were not measured, or need another host.
-    """
-
-    head: Head
-    hero: Hero
-    axis: Axis | None
-    ticks: tuple[Tick, ...]
-    groups: tuple[ClaimsGroup, ...]
-    others: tuple[ClaimsGroup, ...]
+ClaimsGroup = tuple[ScenarioResult, tuple[ClaimResult, ...]]
 
 
-def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None:
+def claims_page(scenario_results: Sequence[ScenarioResult]) -> Page | None:
     """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
         scenario_results: One result per scenario.
     """
     claimed = [
-        (scenario_result, rows)
+        (scenario_result, judged)
         for scenario_result in scenario_results
-        if (rows := claim_rows(scenario_result))
+        if (judged := judge_claims(scenario_result))
     ]
     if not claimed:
         return None
-    results = [row.result for _, rows in claimed for row in rows]
+    results = [result for _, judged in claimed for result in judged]
     compared = [result.comparison for result in results if result.comparison is not None]
     margin = max(scenario_result.measure.margin for scenario_result, _ in claimed)
     axis = comparison_axis(compared, margin=margin) if compared else None
     ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
-    return ClaimsPage(
+    return Page(
         head=Head(
             title="Corebound: claims",
             description="Published claims and the results on this host.",
@@ -74,18 +55,18 @@ def claims_page(scenario_results: Sequence[ScenarioResult]) -> ClaimsPage | None
 _WITHOUT_RESULT = ("not measured", "needs")
 
 
-def _groups(
-    claimed: Sequence[tuple[ScenarioResult, Sequence[ClaimRow]]], *, has_result: bool
-) -> tuple[ClaimsGroup, ...]:
+def _groups(claimed: Sequence[ClaimsGroup], *, has_result: bool) -> tuple[ClaimsGroup, ...]:
     """The scenarios with claims that have a result here, or that have none, with these claims."""
     groups = (
         (
-            scenario_result.scenario,
+            scenario_result,
             tuple(
-                row for row in rows if (row.result.judgement not in _WITHOUT_RESULT) is has_result
+                result
+                for result in judged
+                if (result.judgement not in _WITHOUT_RESULT) is has_result
             ),
         )
-        for scenario_result, rows in claimed
+        for scenario_result, judged in claimed
     )
     return tuple(group for group in groups if group[1])
 
@@ -119,3 +100,31 @@ def _source_first(result: ScenarioResult) -> tuple[bool, str, str]:
     """The sort key: sources by title, then claims without a source."""
     source = result.scenario.source
     return source is None, source or "", result.scenario.name
+
+
+_WORDS: dict[Judgement, VerdictWord] = {
+    "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
+    "does not": VerdictWord(tone="bad", sign="✗", word="does not"),
+    "inconclusive": VerdictWord(tone="plain", sign="?", word="inconclusive"),
+    "not measured": VerdictWord(tone="plain", sign="–", word="not measured"),
+}
+
+
+def claim_verdict(result: ClaimResult) -> VerdictWord:
+    """Whether a claim reproduces, or what the host lacks."""
+    if result.judgement == "needs":
+        return VerdictWord(tone="plain", sign="–", word=result.needs)
+    return _WORDS[result.judgement]
+
+
+def claim_command(result: ClaimResult, scenario_result: ScenarioResult) -> CommandLine:
+    """The command that measures both sides, on this host or on one that meets the claim's needs.
+
+    If the run's profile leaves the cells out, it measures the whole scenario without a profile.
+    """
+    pairs = [(result.faster, result.than)] if result.faster and result.than else []
+    pairs = pairs or [*claim_pairs(result.claim, scenario_result.planned)]
+    cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
+    if not cells:
+        return CommandLine(shlex.join(("corebound", "run", scenario_result.source.path)))
+    return reproduce_command(scenario_result, tuple(cells))

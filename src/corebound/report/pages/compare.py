@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
@@ -23,9 +21,8 @@ from corebound.present.compare import (
     reservation,
     side_titles,
 )
-from corebound.present.sections import Table
 from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.urls import commits_data, comparison_data, run_file, series_url
@@ -37,43 +34,14 @@ _MOST_UNCLEAR = 250
 _MOST_NAMED = 50
 
 
-class ComparePage(Struct, frozen=True, kw_only=True):
-    """The comparison of two runs or commits: findings first, the rest folded.
-
-    Attributes:
-        what: The word for one side: a run or a commit.
-        noun: The word for a row, singular and plural.
-        sides: (what it is, name, address or empty) of both.
-        others_summary: The numbers of the remaining comparisons, by why they are not findings.
-        others_notes: What to know of these.
-        not_comparable, only_in_one: Rows that are not compared, and why.
-        data: Address of all values as CSV.
-    """
-
-    what: str
-    noun: tuple[str, str]
-    head: Head
-    hero: Hero
-    command: CommandLine
-    sides: tuple[tuple[str, str, str], ...]
-    findings: Table
-    others: Table
-    others_summary: str
-    others_notes: tuple[str, ...]
-    not_comparable: tuple[tuple[str, str], ...]
-    only_in_one: tuple[tuple[str, str], ...]
-    data: str
-    histories: tuple[HistoryPanel, ...]
-
-
-def compare_page(comparison: Compared, context: PageContext) -> ComparePage:
+def compare_page(comparison: Compared, context: PageContext) -> Page:
     """Build the page of one comparison, with the histories in which both sides are marked."""
     if isinstance(comparison, RunComparison):
         return _runs(comparison, context)
     return _commits(comparison, context)
 
 
-def _runs(comparison: RunComparison, context: PageContext) -> ComparePage:
+def _runs(comparison: RunComparison, context: PageContext) -> Page:
     before, after = comparison.before, comparison.after
     return _page(
         comparison,
@@ -93,7 +61,7 @@ def _runs(comparison: RunComparison, context: PageContext) -> ComparePage:
     )
 
 
-def _commits(comparison: CommitComparison, context: PageContext) -> ComparePage:
+def _commits(comparison: CommitComparison, context: PageContext) -> Page:
     project, before, after = comparison.project, comparison.before, comparison.after
     short, first = (before.sha[:10], after.sha[:10]), comparison.series[0]
     support = [_of_samples(comparison.series)]
@@ -132,14 +100,14 @@ def _page(
     links: tuple[str, str],
     data: str,
     histories: Sequence[HistoryPanel],
-) -> ComparePage:
+) -> Page:
     noun, rows = noun_of(comparison), comparison.rows
     unclear = [row for row in rows if not row.is_finding]
     notes = [LAUNCHES_NEEDED_NOTE] if any(row.launches_needed for row in unclear) else []
     if (left_out := len(unclear) - _MOST_UNCLEAR) > 0:
         notes.append(f"{left_out:,} more are not shown; the CSV below has all.")
     sentences = (f"{comparison_summary(rows, noun)}.", reservation(comparison), *support)
-    return ComparePage(
+    return Page(
         what=what,
         noun=noun,
         head=head,

@@ -13,7 +13,7 @@ from corebound.analysis.run_comparison import commit_title, recent_runs
 from corebound.analysis.wording import count, day, rich
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.urls import commits_file, comparison_file, moments_file
 
 # More cannot be chosen from; the command accepts any.
@@ -42,39 +42,13 @@ class ChoiceGroup(Struct, frozen=True, kw_only=True):
     points: tuple[str, ...] = ()
 
 
-class ComparisonsPage(Struct, frozen=True, kw_only=True):
-    """All that can be compared.
-
-    Attributes:
-        groups: What can be chosen, latest first; at least one.
-        recent: The number of latest runs of each host that are compared with each other.
-        rows: (host or project, before, after, address) of the comparisons that have a page, latest
-            first.
-    """
-
-    head: Head
-    hero: Hero
-    groups: tuple[ChoiceGroup, ...]
-    recent: int
-    rows: tuple[tuple[str, Choice, Choice, str], ...]
-    command: CommandLine = CommandLine("corebound compare")
-
-    @property
-    def chosen(self) -> tuple[Choice, Choice]:
-        """The two that are chosen at first."""
-        if self.rows:
-            return self.rows[0][1:3]
-        after, before = self.groups[0].choices[:2]
-        return before, after
-
-
 def comparisons_page(
     pairs: Sequence[tuple[Run, Run]],
     commits: Sequence[CommitComparison],
     groups: tuple[ChoiceGroup, ...],
     *,
     hosts: int,
-) -> ComparisonsPage:
+) -> Page:
     """Build the page.
 
     Args:
@@ -99,7 +73,7 @@ def comparisons_page(
         )
         for pair in commits
     ]
-    return ComparisonsPage(
+    return Page(
         head=Head(
             title="Corebound: compare",
             description="Compare two runs or two commits.",
@@ -111,7 +85,10 @@ def comparisons_page(
         ),
         groups=groups,
         recent=recent_runs(hosts),
-        rows=tuple(rows),
+        rows=rows,
+        # The two that are chosen at first.
+        chosen=rows[0][1:3] if rows else groups[0].choices[1::-1],
+        command=CommandLine("corebound compare"),
     )
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import (
-    CommandLine,
-    TriageCommands,
     latest_command,
     triage_commands,
 )
@@ -23,27 +19,33 @@ from corebound.analysis.triage import (
     count_causes,
     group_failures,
 )
-from corebound.analysis.wording import Text, TextSpan, and_more, count, rich, times, too_short_note
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    and_more,
+    count,
+    listed,
+    rich,
+    times,
+    too_short_note,
+)
 from corebound.present.changes import (
     ChangeGroup,
     change_table,
-    entry_commits,
     entry_table,
     failure_table,
     group_changes,
-    status_of,
 )
 from corebound.present.regressions import not_analysed_table
-from corebound.present.sections import Commits, Marked, Table
+from corebound.present.sections import Table
 from corebound.records.history import Series
 from corebound.report.charts.commits import step_svg
-from corebound.report.elements import Head, Hero, linked_count
-from corebound.report.history.commit_timeline import CommitTimeline, commit_timelines
+from corebound.report.elements import Head, Hero, Page, linked_count
+from corebound.report.history.commit_timeline import commit_timelines
 from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.series_table import (
     MOST_OPEN,
-    SeriesGroup,
     series_groups,
 )
 from corebound.report.urls import entry_anchor, series_address, series_page
@@ -55,22 +57,15 @@ from corebound.stats.history.regressions import Change
 _MOST_CELLS = 3
 
 
-class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
-    """The series that have no history for one reason.
+def series_without_history(
+    history: ChangeHistory,
+) -> tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...]:
+    """The series that have no history to show, grouped by reason.
 
-    Attributes:
-        location: Their project or host.
-        named: (title, affected cells and machines, address) of their scenarios or benchmarks; the
-            address is that of other cells, else empty.
+    Returns:
+        Their project or host, the reason, and (title, affected cells and machines, address) of
+        their scenarios or benchmarks; the address is that of other cells, else empty.
     """
-
-    location: str
-    reason: str
-    named: tuple[tuple[str, str, str], ...]
-
-
-def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
-    """The series that have no history to show, grouped by reason."""
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
     with_history = history.histories
     ids = {series.id for series in with_history}
@@ -82,10 +77,10 @@ def series_without_history(history: ChangeHistory) -> tuple[SeriesWithoutHistory
             )
             titles.setdefault(series.title, []).append(series)
     return tuple(
-        SeriesWithoutHistory(
-            location=location,
-            reason=reason,
-            named=tuple(
+        (
+            location,
+            reason,
+            tuple(
                 (title, _cells(own), page if (page := series_page(own[0])) in pages else "")
                 for title, own in titles.items()
             ),
@@ -115,60 +110,24 @@ _MOST_NAMED_HOSTS = 6
 _POINTS, _LEAST_BEFORE = 60, 20
 
 
-class EntryRow(Struct, frozen=True, kw_only=True):
-    """A commit with changes, in detail.
-
-    Attributes:
-        entry: The changes.
-        commits: The range that they may come from; its name is empty if it is unknown.
-        status: The most urgent status, with how many series have which, and the reason.
-        evidence: Which hosts show them, in sentences; empty for one host.
-        commands: What to do.
-        changes: The first changes, by benchmark.
-    """
-
-    entry: CommitEntry
-    commits: Commits
-    status: Marked
-    evidence: tuple[str, ...]
-    commands: TriageCommands
-    changes: Table
-
-    @property
-    def location(self) -> str:
-        """The project or the hosts."""
-        hosts, project = self.entry.hosts, self.entry.project
-        more = and_more(len(hosts) - _MOST_NAMED_HOSTS)
-        machines = " ".join(filter(None, (", ".join(hosts[:_MOST_NAMED_HOSTS]), more)))
-        return f"{project} on {machines}" if project else machines
+def entry_location(entry: CommitEntry) -> str:
+    """The project or the hosts of a commit's changes."""
+    hosts, project = entry.hosts, entry.project
+    machines = listed(hosts, _MOST_NAMED_HOSTS)
+    return f"{project} on {machines}" if project else machines
 
 
-def entry_rows(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[EntryRow, ...]:
-    """Commits in detail, in their order."""
-    evidence = host_evidence(entries, history.series)
-    rows = []
-    for entry in entries:
-        groups = group_changes([each.change for each in entry.changes], history)
-        more = and_more(len(groups) - _MOST_GROUPS)
-        rows.append(
-            EntryRow(
-                entry=entry,
-                commits=entry_commits(entry),
-                status=status_of(entry.leading.changes, history),
-                evidence=tuple(evidence_lines(evidence.get(entry.id, ()))),
-                commands=triage_commands(entry, history.built),
-                changes=change_table(
-                    [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
-                    f"Changes of {entry.id}",
-                    series_address,
-                    anchors=True,
-                    notes=(f"{more}: see the pages of the benchmarks, or the CSV.",)
-                    if more
-                    else (),
-                ),
-            )
-        )
-    return tuple(rows)
+def entry_changes(entry: CommitEntry, history: ChangeHistory) -> Table:
+    """The first changes of a commit, by benchmark."""
+    groups = group_changes([each.change for each in entry.changes], history)
+    more = and_more(len(groups) - _MOST_GROUPS)
+    return change_table(
+        [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
+        f"Changes of {entry.id}",
+        series_address,
+        anchors=True,
+        notes=(f"{more}: see the pages of the benchmarks, or the CSV.",) if more else (),
+    )
 
 
 def change_step_svg(change: Change) -> str:
@@ -195,78 +154,7 @@ _MOST_UNFOLDED = 25
 _MOST_UNCLEAR = 50
 
 
-class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The content of history.html.
-
-    Attributes:
-        entries: The commits of the page.
-        timelines: The latest commits of each project.
-        commits: Those with changes that need attention or did, the latest first.
-        more: How many more of these there are.
-        older: Further ones, and improvements that are not new, in short.
-        hidden: How many further commits are only in the CSV.
-        unclear: Commits with changes that are not significant, or that a re-run did not confirm.
-        failures: Series that stopped giving values, by reason.
-        not_analysed: Series whose analysis failed, so that no change in them is known.
-        groups: Every series.
-        unlisted: How many hosts without a change are not in `groups`.
-        without: Series with too few values for a chart.
-    """
-
-    head: Head
-    hero: Hero
-    history: ChangeHistory
-    entries: tuple[CommitEntry, ...]
-    timelines: tuple[CommitTimeline, ...]
-    commits: tuple[EntryRow, ...]
-    more: int
-    older: Table
-    hidden: int
-    unclear: Table
-    failures: Table
-    not_analysed: Table
-    groups: tuple[SeriesGroup, ...]
-    unlisted: int
-    without: tuple[SeriesWithoutHistory, ...]
-
-    @property
-    def folded(self) -> bool:
-        """Whether the groups are too long to read; each is then in short."""
-        return sum(len(group.rows) for group in self.groups) > MOST_OPEN
-
-    @property
-    def lacks_commands(self) -> bool:
-        """Whether imported data lacks the command for some of the series."""
-        return any(
-            latest_command(row.series) is None for group in self.groups for row in group.rows
-        )
-
-    @property
-    def statuses(self) -> tuple[tuple[str, int], ...]:
-        """The statuses of the commits that are not folded, with their numbers."""
-        numbers = Counter(row.entry.status for row in self.commits)
-        return tuple((status, numbers[status]) for status in STATUSES if numbers[status])
-
-    @property
-    def comparisons(self) -> dict[str, CommandLine | None]:
-        """What compares each commit of the page with the one before, by their fragments."""
-        return {
-            entry_anchor(entry): triage_commands(entry, self.history.built).compare
-            for entry in self.entries
-        }
-
-    @property
-    def has_secondary(self) -> bool:
-        """Whether a change is of a secondary benchmark."""
-        return any(
-            each.is_secondary
-            for entry in self.entries
-            for impact in (entry.leading, entry.other)
-            for each in impact.benchmarks
-        )
-
-
-def history_page(context: PageContext) -> HistoryPage:
+def history_page(context: PageContext) -> Page:
     """Build the page of all changes and all series."""
     history = context.history
     entries = history.entries
@@ -282,8 +170,12 @@ def history_page(context: PageContext) -> HistoryPage:
     refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
     unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
     more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
-    listed, unlisted = _listed_series(history)
-    return HistoryPage(
+    shown, unlisted = _listed_series(history)
+    groups = series_groups(shown, history)
+    commits = tuple(entry for entry in on_page if entry.id in unfolded)
+    evidence = host_evidence(commits, history.series)
+    numbers = Counter(entry.status for entry in commits)
+    return Page(
         head=Head(
             title="Corebound: history",
             description="What each commit changed, and every series.",
@@ -295,9 +187,22 @@ def history_page(context: PageContext) -> HistoryPage:
             support=_support(entries, history),
         ),
         history=history,
-        entries=tuple(on_page),
         timelines=commit_timelines(on_page, history),
-        commits=entry_rows([entry for entry in on_page if entry.id in unfolded], history),
+        # What compares each commit of the page with the one before.
+        comparisons={
+            entry_anchor(entry): triage_commands(entry, history.built).compare for entry in on_page
+        },
+        has_secondary=any(
+            each.is_secondary
+            for entry in on_page
+            for impact in (entry.leading, entry.other)
+            for each in impact.benchmarks
+        ),
+        # Those with changes that need attention or did, the latest first.
+        commits=commits,
+        # Which hosts show them, in sentences.
+        evidence={name: tuple(evidence_lines(own)) for name, own in evidence.items()},
+        statuses=tuple((status, numbers[status]) for status in STATUSES if numbers[status]),
         older=entry_table(
             [(entry, entry.leading) for entry in folded],
             history,
@@ -318,7 +223,12 @@ def history_page(context: PageContext) -> HistoryPage:
             group_failures(history.failing_histories.values()), series_address, links
         ),
         not_analysed=not_analysed_table(history, series_address),
-        groups=series_groups(listed, history),
+        groups=groups,
+        # Whether the groups are too long to read; each is then in short.
+        folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
+        lacks_commands=any(
+            latest_command(row.series) is None for group in groups for row in group.rows
+        ),
         unlisted=unlisted,
         without=series_without_history(history),
     )

@@ -7,15 +7,14 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine
+from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
-from corebound.machine.identity import Host
 from corebound.present.sections import Fact
 from corebound.records.run_record import Run
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.provenance import host_facts, topology_text
 
 # As many as a column can hold.
@@ -39,32 +38,7 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     recent_states: tuple[tuple[State, int], ...]
 
 
-class HostPage(Struct, frozen=True, kw_only=True):
-    """A host.
-
-    Attributes:
-        host: As its latest run recorded it.
-        noise: The results of calibrations; empty without any.
-        checks: The doctor's results; empty if it never ran.
-        checked_runs: The number of runs it checked, in words.
-        topology, doctor, calibrate: The commands that show the machine, check it, and measure its
-            noise.
-    """
-
-    head: Head
-    hero: Hero
-    host: Host
-    records: HostRecords
-    facts: tuple[Fact, ...]
-    noise: tuple[Fact, ...]
-    checks: tuple[CheckHistory, ...]
-    checked_runs: str
-    topology: CommandLine = TOPOLOGY
-    doctor: CommandLine = DOCTOR
-    calibrate: CommandLine = CALIBRATE
-
-
-def host_page(records: HostRecords, *, now: str) -> HostPage:
+def host_page(records: HostRecords, *, now: str) -> Page:
     """Build the page of a host.
 
     Args:
@@ -74,7 +48,7 @@ def host_page(records: HostRecords, *, now: str) -> HostPage:
     latest = records.runs[-1]
     host, topology = latest.host, topology_text(latest.host.topology)
     checked = [run for run in records.runs if run.preflight is not None]
-    return HostPage(
+    return Page(
         head=Head(
             title=f"Host {host.name}",
             description=topology,
@@ -100,6 +74,9 @@ def host_page(records: HostRecords, *, now: str) -> HostPage:
         ),
         checks=_checks(checked),
         checked_runs=f"each of {len(checked):,} runs" if len(checked) > 1 else "one run",
+        topology=TOPOLOGY,
+        doctor=DOCTOR,
+        calibrate=CALIBRATE,
     )
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
     ConfigurationRow,
-    HardwareClass,
     HostComparison,
     ScenarioAcross,
     compare_hosts,
@@ -24,15 +20,15 @@ from corebound.analysis.wording import (
     capital,
     count,
     day,
+    listed,
     relative_speed,
     rich,
     strong,
 )
 from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
-from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import class_axis
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.provenance import topology_text
 from corebound.report.urls import host_file, run_file
 from corebound.units import counted
@@ -41,50 +37,11 @@ from corebound.units import counted
 _MOST_NAMED = 2
 # More hosts are folded by class.
 _MOST_OPEN = 40
-COMPARE = CommandLine("corebound compare --by class")
-
-
-# A configuration of a scenario in all classes.
-MatrixRow = tuple[ScenarioAcross, ConfigurationRow]
-
-
-class Matrix(Struct, frozen=True, kw_only=True):
-    """Scenarios × classes.
-
-    Attributes:
-        classes: Each class with its name and the number of its hosts.
-        best: For each scenario the configuration that is fastest over all classes.
-        others: All other configurations and the times of baselines.
-        axis: Of the charts.
-    """
-
-    classes: tuple[tuple[HardwareClass, str, int], ...]
-    best: tuple[MatrixRow, ...]
-    others: tuple[MatrixRow, ...]
-    axis: Axis
-
-
-class HostsPage(Struct, frozen=True, kw_only=True):
-    """Every host, the one with the latest run first; what holds on which class comes before.
-
-    Attributes:
-        hosts: All hosts; if they are many, by class, to be folded.
-        facts: What hosts have, and how many.
-    """
-
-    head: Head
-    hero: Hero
-    hosts: tuple[tuple[str, Table], ...]
-    matrix: Matrix
-    outliers: Table
-    facts: tuple[Fact, ...]
-    advice: Table
-    command: CommandLine = COMPARE
 
 
 def hosts_page(
     hosts: Sequence[HostRecords], *, now: str, comparison: HostComparison | None = None
-) -> HostsPage:
+) -> Page:
     """Build the page.
 
     Args:
@@ -97,10 +54,12 @@ def hosts_page(
     known = comparison or compare_hosts(())
     names = known.class_names
     verdict = _headline(known)
+    rows = [(scenario, row) for scenario in known.scenarios for row in scenario.rows]
+    best = [(each, row) for each in known.scenarios if (row := _best(each))]
     runs = sum(host.recorded for host in hosts)
     counted = f"{count(len(hosts), 'host')}, {count(runs, 'run')}."
     support = f"Latest run: {day(latest.started_at)} on {latest.host.name}."
-    return HostsPage(
+    return Page(
         head=Head(
             title="Corebound: hosts",
             description="Every host with recorded runs.",
@@ -108,17 +67,26 @@ def hosts_page(
         ),
         hero=Hero(
             title="Hosts",
-            question="",
-            context="",
             verdict=verdict or rich(counted),
             support=rich(f"{counted} {support}" if verdict else support),
             flags=tuple(_flags(known)) if known.scenarios else (),
         ),
         hosts=_host_tables(latest_first, {host.id: names[host.hardware] for host in known.hosts}),
-        matrix=_matrix(known, names),
+        # Scenarios × classes: each class with its name and the number of its hosts.
+        classes=tuple(
+            (hardware, names[hardware], len(hosts)) for hardware, hosts in known.classes.items()
+        ),
+        # The configuration that is fastest over all classes, of each scenario.
+        best=best,
+        # All other configurations and the times of baselines.
+        others=[row for row in rows if row not in best],
+        axis=class_axis(
+            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
+        ),
         outliers=outliers_table(known, host_file),
         facts=tuple(_facts(known)),
         advice=advice_table(known),
+        command=CommandLine("corebound compare --by class"),
     )
 
 
@@ -211,15 +179,13 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             f"{each.host.name} ({each.differs[0].name} {each.differs[0].own})"
             if each.differs
             else each.host.name
-            for each in outliers[:_MOST_NAMED]
+            for each in outliers
         ]
-        more = len(outliers) - len(named)
-        detail = ", ".join(named) + (f" and {more:,} more" if more else "")
         yield Flag(
             tone="warn",
             sign="◎",
             title=count(len(outliers), "outlier host"),
-            detail=detail,
+            detail=listed(named, _MOST_NAMED),
             link="#outliers",
         )
     classes, names = comparison.classes, comparison.class_names
@@ -236,31 +202,12 @@ def _flags(comparison: HostComparison) -> Iterator[Flag]:
             detail=f"{count(len(classes) - len(too_few), 'class', 'classes')} of hardware",
         )
     if too_few:
-        listed = ", ".join(names[hardware] for hardware in too_few[:_MOST_NAMED])
-        more = len(too_few) - _MOST_NAMED
         yield Flag(
             tone="plain",
             sign="?",
             title=f"{count(untested, 'host')} in classes too small to name outliers",
-            detail=listed + (f" and {more:,} more" if more > 0 else ""),
+            detail=listed([names[hardware] for hardware in too_few], _MOST_NAMED),
         )
-
-
-def _matrix(comparison: HostComparison, names: Mapping[HardwareClass, str]) -> Matrix:
-    rows = [(scenario, row) for scenario in comparison.scenarios for row in scenario.rows]
-    shown = [_best(scenario) for scenario in comparison.scenarios]
-    is_best = [any(row is one for one in shown) for _, row in rows]
-    return Matrix(
-        classes=tuple(
-            (hardware, names[hardware], len(hosts))
-            for hardware, hosts in comparison.classes.items()
-        ),
-        best=tuple(itertools.compress(rows, is_best)),
-        others=tuple(row for row, best in zip(rows, is_best, strict=True) if not best),
-        axis=class_axis(
-            [result for _, row in rows if row.kind == "speedup" for result in row.classes]
-        ),
-    )
 
 
 # What users filter and read hosts by.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.commands import import_command
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, strong
 from corebound.records.launch_record import ImportedProfile
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.scenario.operators import (
-    Column,
-    Operators,
     OperatorTable,
+    ProfileColumn,
     operator_table,
     operators,
 )
@@ -24,24 +21,9 @@ _MOST_COLUMNS = 6
 _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logical-cpus", "m-none")
 
 
-class OperatorsPage(Struct, frozen=True, kw_only=True):
-    """The content of the page; sections without content are empty.
-
-    Attributes:
-        sources: The imported profiles, each with the colour of its column.
-        scenarios: Those with operator tables on their own pages.
-    """
-
-    head: Head
-    hero: Hero
-    tables: tuple[OperatorTable, ...]
-    sources: tuple[tuple[ImportedProfile, str], ...]
-    scenarios: tuple[tuple[ScenarioResult, Operators], ...]
-
-
 def operators_page(
     results: Sequence[ScenarioResult], profiles: Sequence[ImportedProfile], *, now: str
-) -> OperatorsPage | None:
+) -> Page | None:
     """Build the page; None if there are no profiles.
 
     Args:
@@ -56,7 +38,7 @@ def operators_page(
     )
     if not profiled and not profiles:
         return None
-    return OperatorsPage(
+    return Page(
         head=Head(
             title="Corebound: operators",
             description="Where the time of a step goes, operator by operator.",
@@ -65,10 +47,8 @@ def operators_page(
         hero=Hero(
             title="Operators",
             question="Where does the time of a step go?",
-            context="",
             verdict=_verdict(profiles, scenarios=len(profiled)),
             support=_support(profiles),
-            flags=(),
         ),
         tables=_tables(profiles),
         sources=tuple((profile, _colour(place)) for place, profile in enumerate(profiles)),
@@ -99,7 +79,7 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
 
 def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     columns = [
-        Column(
+        ProfileColumn(
             label=_label(profile, place),
             name=profile.name,
             profile=profile.profile,

@@ -13,7 +13,7 @@ from corebound.analysis.claims import judge_claims
 from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import LaunchCounts, first_reason, launch_counts, metric_of
+from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.recommendation import (
     Advice,
@@ -47,16 +47,14 @@ from corebound.analysis.wording import (
 from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
-from corebound.report.charts.axis import Axis, Tick
-from corebound.report.charts.duel import Duel
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
-from corebound.report.elements import Action, Head, Hero, action_of, damaged_records
+from corebound.report.charts.value_bars import ValueBars
+from corebound.report.elements import Action, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.cell import Cell
-from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.regressions import Change
 from corebound.units import percent, ratio
@@ -270,38 +268,6 @@ def _cells(effect: Effect | None) -> list[Cell]:
     return [effect.cell.cell, effect.other.cell] if effect else []
 
 
-class OverviewPage(Struct, frozen=True, kw_only=True):
-    """The site's first page; without rows it shows which commands to run.
-
-    Attributes:
-        action: What to set or to run; None if the headline is about changes.
-        duel: The two quantities of the headline; None without an effect.
-        news: What is new, if there is a history.
-        launches: How many launches count; None without results.
-        discarded: The scenarios with discarded launches, and how many for each reason.
-        tunings: (what was tuned, address, headline) of the results of `corebound tune`.
-        projects: (project, benchmarks, machines) of the imported histories.
-        imported: Their benchmarks, if few enough to read.
-        first: The commands to run first.
-    """
-
-    head: Head
-    hero: Hero
-    history: ChangeHistory
-    action: Action | None
-    duel: Duel | None
-    axis: Axis | None
-    ticks: tuple[Tick, ...]
-    news: WhatsNew | None
-    rows: tuple[OverviewRow, ...]
-    launches: LaunchCounts | None
-    discarded: tuple[tuple[Scenario, LaunchCounts], ...]
-    tunings: tuple[tuple[str, str, str], ...]
-    projects: tuple[tuple[str, int, int], ...]
-    imported: tuple[SeriesGroup, ...]
-    first: tuple[CommandLine, ...] = FIRST
-
-
 def overview_page(
     results: Sequence[ScenarioResult],
     context: PageContext,
@@ -309,7 +275,7 @@ def overview_page(
     tunings: Sequence[tuple[str, str, str]] = (),
     records: Sequence[Record] = (),
     faults: Sequence[Fault] = (),
-) -> OverviewPage:
+) -> Page:
     """Build the overview of all scenarios, the largest effect first.
 
     Args:
@@ -335,7 +301,7 @@ def overview_page(
     margin = max((result.measure.margin for result in results), default=0.02)
     shown = [row.shown.comparison for row in rows if row.shown]
     axis = effect_axis(shown, margin=margin) if shown else None
-    return OverviewPage(
+    return Page(
         head=Head(
             title="Corebound: overview",
             description=plain(top.verdict),
@@ -349,7 +315,7 @@ def overview_page(
         ),
         history=history,
         action=top.action,
-        duel=top.duel,
+        bars=top.bars,
         axis=axis,
         ticks=effect_ticks(axis, NARROW_COLUMN) if axis else (),
         news=news,
@@ -365,6 +331,7 @@ def overview_page(
         tunings=tuple(tunings),
         projects=imported_projects(history),
         imported=imported_series(history),
+        first=FIRST,
     )
 
 
@@ -374,7 +341,7 @@ class _Headline(Struct, frozen=True, kw_only=True):
     verdict: Text
     support: Text
     action: Action | None = None
-    duel: Duel | None = None
+    bars: ValueBars | None = None
 
 
 def _headline(advices: Sequence[Advice]) -> _Headline:
@@ -399,7 +366,7 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
             verdict=_effect_sentence(top.result, top.largest),
             support=_effect_support(top, top.largest),
             action=_action(top),
-            duel=_duel(top.largest),
+            bars=_value_bars(top.largest),
         )
     return _undecided(advices)
 
@@ -445,7 +412,7 @@ def _seen(advices: Sequence[Advice]) -> _Headline | None:
         ),
         support=rich(f"{seen.basis}; to confirm it takes {about_time(seen.duration_s)}.{others}"),
         action=Action(prompt="Confirm", line=seen.command),
-        duel=_duel(seen.effect),
+        bars=_value_bars(seen.effect),
     )
 
 
@@ -502,9 +469,9 @@ def _reproduce(news: WhatsNew) -> Action | None:
     return Action(prompt="Reproduce", line=command) if command else None
 
 
-def _duel(effect: Effect) -> Duel:
+def _value_bars(effect: Effect) -> ValueBars:
     """Both quantities of an effect: the reference, then the other one."""
-    return Duel(
+    return ValueBars(
         quantities=(
             (capital(effect.reference), effect.other.summary, "plain"),
             (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.commands import CommandLine, scenario_command
 from corebound.analysis.launch_metrics import (
     LaunchCounts,
@@ -21,39 +19,13 @@ from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, total_time
 from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
-from corebound.present.sections import Fact, Table
+from corebound.present.sections import Fact
 from corebound.present.time_spent import time_table
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.elements import Head, Hero, damaged_records
+from corebound.report.elements import Head, Hero, Page, damaged_records
 from corebound.report.scenario.provenance import host_facts, lock_fact
 from corebound.units import cpu_quota, size
-
-
-class RunPage(Struct, frozen=True, kw_only=True):
-    """A run.
-
-    Attributes:
-        has_raw: Whether its records are in the site.
-        scenarios: (title, name, its launches in words, command to measure it again) of each.
-        launches: All of them, each with notes: why it has no result or does not count.
-        uncounted: Those that were discarded or failed.
-        fixes: What to do about them: each advice once, with the number of launches it is for.
-        counts: The number of launches of each kind.
-        time: Where its time went.
-    """
-
-    run: Run
-    head: Head
-    hero: Hero
-    has_raw: bool
-    facts: tuple[Fact, ...]
-    scenarios: tuple[tuple[str, str, str, CommandLine], ...]
-    launches: tuple[tuple[Launch, tuple[str, ...]], ...]
-    uncounted: tuple[tuple[Launch, tuple[str, ...]], ...]
-    fixes: tuple[tuple[str, str], ...]
-    counts: LaunchCounts
-    time: Table
 
 
 def run_page(
@@ -63,7 +35,7 @@ def run_page(
     results: Sequence[ScenarioResult] = (),
     raw: bool = True,
     faults: Sequence[Fault] = (),
-) -> RunPage:
+) -> Page:
     """Build the page of one run.
 
     Args:
@@ -86,7 +58,7 @@ def run_page(
     fixes = Counter(fix_of(launch, launches) for launch, _ in uncounted)
     counts = launch_counts(launches)
     spent = time_spent(launches, results)
-    return RunPage(
+    return Page(
         run=run,
         head=Head(
             title=f"Run {run.id} on {run.host.name}",

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, original_command
+from corebound.analysis.commands import original_command
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Answer, Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
-from corebound.present.sections import Fact, Table
+from corebound.present.sections import Fact
 from corebound.present.tune import (
     certainty,
     common_sentence,
@@ -35,7 +35,7 @@ from corebound.report.charts.axis import (
     vertical_ticks,
 )
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.report.elements import Head, Hero
+from corebound.report.elements import Head, Hero, Page
 from corebound.report.urls import tune_file
 from corebound.scenario.loader import load_document
 from corebound.scenario.objectives import OBJECTIVES
@@ -43,54 +43,13 @@ from corebound.units import duration
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):
-    """The objective against CPU time, a dot for each configuration.
+    """The objective against CPU time; `front` has what no other configuration beats in both.
 
-    `marks` are (left, top, number) in per cent; `key` has the number and name of those on the
-    Pareto front.
+    That is (place from the left, from the top in per cent, its colour, its name), best first.
     """
 
     chart: CurveChart
-    marks: tuple[tuple[float, float, int], ...]
-    key: tuple[tuple[int, str, str], ...]
-
-
-class TunePage(Struct, frozen=True, kw_only=True):
-    """A run of `corebound tune`.
-
-    Attributes:
-        address: The address of the page, from the site's top.
-        title: What was tuned.
-        summary: What the overview says of it: its headline, or that this no longer holds.
-        command: The command of the race.
-        value: What the values of the rows are.
-        files: The artefacts, with what is known of each.
-        race: The configurations, best first.
-        tradeoff: The objective against CPU time; None if it is the same or unknown.
-        sure: How sure the recommendation is.
-        not_tried: What took no part, with the reasons.
-        changes: When to tune again, with what holds now.
-        verify: The command that checks the recommendation again.
-        loads: What the races for all loads say together, and a row for each; None if this is the
-            only one.
-        data: Address of this data as JSON, from the page.
-    """
-
-    address: str
-    title: str
-    summary: str
-    head: Head
-    hero: Hero
-    command: CommandLine
-    value: str
-    files: tuple[Proof, ...]
-    race: Table
-    tradeoff: Tradeoff | None
-    sure: tuple[str, ...]
-    not_tried: tuple[Fact, ...]
-    changes: tuple[Fact, ...]
-    verify: CommandLine
-    loads: tuple[str, Table] | None
-    data: str
+    front: tuple[tuple[float, float, str, str], ...]
 
 
 def tune_page(
@@ -100,7 +59,7 @@ def tune_page(
     loads: LoadsResult | None,
     verified: Verification | None = None,
     now: str,
-) -> TunePage:
+) -> Page:
     """Build the page of a run of `corebound tune`.
 
     Args:
@@ -116,7 +75,7 @@ def tune_page(
     run = result.run
     address = tune_file(run, scenario.name, result.tuning)
     lost = verified if verified is not None and verified.answer == "lost" else None
-    return TunePage(
+    return Page(
         address=address,
         title=of,
         summary=headline(result, bounds=False) if lost is None else verification_text(lost),
@@ -217,17 +176,14 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
             levels=vertical_ticks(up, duration),
             alt_text=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
         ),
-        marks=tuple(
+        front=tuple(
             (
                 round(across.clipped(cpu) * 100, 1),
                 round((1 - up.clipped(value)) * 100, 1),
-                number,
+                mode_class(cells[key].binding.mode),
+                capital(called[key]),
             )
-            for number, (_, value, cpu) in enumerate(front, start=1)
-        ),
-        key=tuple(
-            (number, mode_class(cells[key].binding.mode), capital(called[key]))
-            for number, (key, _, _) in enumerate(front, start=1)
+            for key, value, cpu in front
         ),
     )
 

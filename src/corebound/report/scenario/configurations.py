@@ -43,11 +43,7 @@ from corebound.analysis.wording import (
 from corebound.diagnosis.evidence import wait_share
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
-from corebound.report.charts.intervals import (
-    IntervalPlot,
-    comparison_axis,
-    comparison_plot,
-)
+from corebound.report.charts.intervals import comparison_axis
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
@@ -59,15 +55,13 @@ class CellRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         notes: Remarks below its name.
-        plot: Its comparison with the baseline; None if nothing is compared.
-        verdict: Of that comparison, with the ratio if it is decided.
+        verdict: Of its comparison with the baseline, with the ratio if it is decided.
         launches: Each launch's value relative to their summary value; empty for one launch.
         slow: For each launch, whether it is of the slow mode; empty without modes.
     """
 
     cell: CellResult
     notes: tuple[str, ...]
-    plot: IntervalPlot | None
     verdict: VerdictWord
     launches: tuple[float, ...]
     slow: tuple[bool, ...]
@@ -252,17 +246,10 @@ def _row(
     return CellRow(
         cell=cell,
         notes=tuple(filter(None, notes)),
-        plot=_cell_plot(cell, margin=result.measure.margin) if axis else None,
         verdict=replace(verdict, tone="plain") if caveat else verdict,
         launches=_relative_launches(cell),
         slow=_slow_launches(cell, modes),
     )
-
-
-def _cell_plot(cell: CellResult, *, margin: float) -> IntervalPlot:
-    """The chart in a row; the baseline is a dot at 1."""
-    plot = comparison_plot(cell.comparison, margin=margin)
-    return plot if cell.comparison or cell.baseline else replace(plot, estimate=1.0)
 
 
 def _cell_verdict(cell: CellResult) -> VerdictWord:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from corebound.analysis.launch_metrics import (
     discarded_launches,
     evidence_of,
-    fix_of,
     reason_of,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
@@ -216,20 +215,17 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         summary: None if it has no result.
-        reason, fix, evidence: Why it has none or does not count; may be empty.
-        log: The end of its log.
+        reason, evidence: Why it has none or does not count; may be empty.
     """
 
     launch: Launch
     summary: LaunchSummary | None
     reason: str
-    fix: str
     evidence: tuple[str, ...]
-    log: str
 
 
 def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
-    """Every launch in the order they ran; those that are not `ok` with the end of their log."""
+    """Every launch in the order they ran."""
     discarded = {launch.id: reason for launch, reason in discarded_launches(result.launches)}
     summaries = {
         summary.launch: summary
@@ -241,11 +237,9 @@ def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
             launch=launch,
             summary=summary,
             reason=reason_of(launch) or capital(discarded.get(launch.id, "")),
-            fix=fix_of(launch, result.launches),
             evidence=launch.disturbance.evidence
             if launch.disturbance and summary and summary.disturbed
             else evidence_of(launch),
-            log=log_tail(launch),
         )
         for launch in result.launches
         for summary in [summaries.get(launch.id)]

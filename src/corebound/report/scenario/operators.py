@@ -66,7 +66,7 @@ _MIN_DIFFERENCE = 0.05
 OUTSIDE = "outside operators"
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class ProfileColumn(Struct, frozen=True, kw_only=True):
     """A profile with its name.
 
     Attributes:
@@ -102,7 +102,7 @@ def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
     return longest, longest.total_ns / whole_ns
 
 
-def operator_notes(columns: Sequence[Column]) -> tuple[Text, ...]:
+def operator_notes(columns: Sequence[ProfileColumn]) -> tuple[Text, ...]:
     """What dominates each step, once for each operator, then what makes steps differ.
 
     Disturbed columns are left out, with a note that says so.
@@ -125,7 +125,7 @@ def operator_notes(columns: Sequence[Column]) -> tuple[Text, ...]:
     return (*disturbed, *tops.values(), *(note for note in differences if note is not None))
 
 
-def _difference_note(base: Column, other: Column) -> Text | None:
+def _difference_note(base: ProfileColumn, other: ProfileColumn) -> Text | None:
     """The type of operator with most of the difference between two steps; None if there is none."""
     if base.disturbed or other.disturbed or base.kind != other.kind:
         return None
@@ -180,7 +180,7 @@ class StackedBars(Struct, frozen=True, kw_only=True):
     rows: tuple[StackedBar, ...]
 
 
-def stacked_bars(columns: Sequence[Column]) -> tuple[StackedBars, ...]:
+def stacked_bars(columns: Sequence[ProfileColumn]) -> tuple[StackedBars, ...]:
     """Bars of the operators of profiles and, if any profile has them, of their phases.
 
     If some profiles cover one iteration and others all iterations, each bar has full width and
@@ -201,7 +201,7 @@ def stacked_bars(columns: Sequence[Column]) -> tuple[StackedBars, ...]:
 
 
 def _bars_by(
-    kind: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]
+    kind: str, columns: Sequence[ProfileColumn], parts: Sequence[Mapping[str, int]]
 ) -> StackedBars:
     steps_ns = [max(1, basis_ns(column.profile)) for column in columns]
     mixed = _is_mixed(columns)
@@ -245,7 +245,7 @@ def _bars_by(
     )
 
 
-def _is_mixed(columns: Sequence[Column]) -> bool:
+def _is_mixed(columns: Sequence[ProfileColumn]) -> bool:
     """Whether some profiles cover one iteration and others all iterations.
 
     Their times cannot be compared, but shares can.
@@ -317,7 +317,7 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
     title: str
     notes: tuple[Text, ...]
     stacked_bars: tuple[StackedBars, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ProfileColumn, ...]
     unit: str
     per: str
     rows: tuple[OperatorRow, ...]
@@ -328,7 +328,7 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
 
 
 def operator_table(
-    columns: Sequence[Column],
+    columns: Sequence[ProfileColumn],
     *,
     commands: Sequence[CommandLine],
     title: str = "",
@@ -361,7 +361,7 @@ def operator_table(
     )
 
 
-def _by_period(columns: Sequence[Column], total: str, iteration: str, both: str) -> str:
+def _by_period(columns: Sequence[ProfileColumn], total: str, iteration: str, both: str) -> str:
     """The text that fits whether columns are of an iteration or of all that was profiled."""
     is_total = [column.profile.iterations is None for column in columns]
     return total if all(is_total) else both if any(is_total) else iteration
@@ -370,7 +370,7 @@ def _by_period(columns: Sequence[Column], total: str, iteration: str, both: str)
 class _RowBuilder:
     """Formats times of several columns in one unit."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[ProfileColumn]) -> None:
         """Set the unit of times, and that of bars, which may differ between columns."""
         self._columns = columns
         self._length_ns, self.unit = time_unit(basis_ns(columns[0].profile))
@@ -482,7 +482,7 @@ def _time_text(value: float) -> str:
 
 
 def _total_rows(
-    columns: Sequence[Column], writer: _RowBuilder, *, launches: int
+    columns: Sequence[ProfileColumn], writer: _RowBuilder, *, launches: int
 ) -> Iterator[OperatorRow]:
     """The totals of each column; a line without any value is left out."""
     with_step = [column for column in columns if column.profile.step_ns is not None]
@@ -582,7 +582,7 @@ def _group_table(
     group: Sequence[CellProfile], title: str, traces: Mapping[str, str], command: CommandLine
 ) -> OperatorTable:
     columns = [
-        Column(
+        ProfileColumn(
             label=_with_disturbed(label(cell.cell)) if cell.disturbed else label(cell.cell),
             name=full_name(cell.cell),
             profile=cell.profile,

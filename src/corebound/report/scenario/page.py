@@ -4,64 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
-from corebound.analysis.fairness import Check, checks
+from corebound.analysis.claims import judge_claims
+from corebound.analysis.fairness import checks
 from corebound.analysis.recommendation import advise
-from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding
-from corebound.present.sections import Fact
-from corebound.report.elements import Action, Head, Hero, action_of
+from corebound.report.elements import Head, Page, action_of
 from corebound.report.inputs import PageContext
-from corebound.report.scenario.claims import ClaimRow, claim_rows
-from corebound.report.scenario.configurations import Configurations, configurations
-from corebound.report.scenario.heat_map import HeatMap, heat_map
-from corebound.report.scenario.history import ScenarioHistory, scenario_history
+from corebound.report.scenario.configurations import configurations
+from corebound.report.scenario.heat_map import heat_map
+from corebound.report.scenario.history import scenario_history
 from corebound.report.scenario.launches import (
-    LaunchRow,
-    TracePanel,
     launch_rows,
     trace_panels,
     typical_launches,
 )
-from corebound.report.scenario.operators import Operators, operators
+from corebound.report.scenario.operators import operators
 from corebound.report.scenario.provenance import environment_facts
-from corebound.report.scenario.scaling import Scaling, scaling
-from corebound.report.scenario.serving import Serving, serving
-from corebound.report.scenario.threads import ThreadActivity, placed_cells, thread_activity
+from corebound.report.scenario.scaling import scaling
+from corebound.report.scenario.serving import serving
+from corebound.report.scenario.threads import placed_cells, thread_activity
 from corebound.report.scenario.verdict import hero
-
-
-class ScenarioPage(Struct, frozen=True, kw_only=True):
-    """The content of a scenario's page; sections without data are None or empty.
-
-    Attributes:
-        advice: What to do, in words; empty if the headline says it.
-        placements: The configurations whose CPUs are drawn.
-        traces: Every iteration of some launches.
-        facts: The environment of the measurement.
-    """
-
-    head: Head
-    result: ScenarioResult
-    hero: Hero
-    advice: str
-    action: Action | None
-    heat_map: HeatMap | None
-    configurations: Configurations
-    findings: tuple[Finding, ...]
-    serving: Serving | None
-    thread_activity: ThreadActivity | None
-    history: ScenarioHistory | None
-    operators: Operators | None
-    scaling: Scaling | None
-    placements: tuple[CellResult, ...]
-    traces: tuple[TracePanel, ...]
-    claims: tuple[ClaimRow, ...]
-    launches: tuple[LaunchRow, ...]
-    facts: tuple[Fact, ...]
-    checks: tuple[Check, ...]
 
 
 def scenario_page(
@@ -71,7 +35,7 @@ def scenario_page(
     findings: Sequence[Finding],
     records_file: str,
     traces: Mapping[str, str] | None = None,
-) -> ScenarioPage:
+) -> Page:
     """Build a scenario's page.
 
     Args:
@@ -85,7 +49,7 @@ def scenario_page(
     (advice,) = advise([result], context.races)
     fairness = checks(result)
     verdict_section = hero(result, fairness, context.calibrations)
-    return ScenarioPage(
+    return Page(
         head=Head(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
             description=plain(verdict_section.support),
@@ -106,7 +70,7 @@ def scenario_page(
         scaling=scaling(result),
         placements=placed_cells(result),
         traces=trace_panels(shown, result.measure.warmup),
-        claims=claim_rows(result),
+        claims=judge_claims(result),
         launches=launch_rows(result),
         facts=environment_facts(result, records_file=records_file),
         checks=fairness,

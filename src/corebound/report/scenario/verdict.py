@@ -36,6 +36,7 @@ from corebound.analysis.wording import (
     doing,
     full_name,
     headline_speed,
+    listed,
     relative_speed,
     rich,
     strong,
@@ -147,7 +148,7 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
     if not disturbed_pairs:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
-    names = _first_and_more([full_name(cell.cell) for cell, _ in disturbed_pairs])
+    names = listed([*dict.fromkeys(full_name(cell.cell) for cell, _ in disturbed_pairs)], 1)
     are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
     return Flag.warning(
         title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
@@ -213,13 +214,8 @@ def unsupported_values(result: ScenarioResult) -> str:
     for axis, _ in skipped[0].axes:
         values = {dict(cell.axes).get(axis) for cell in skipped}
         if fitting and values.isdisjoint(dict(cell.axes).get(axis) for cell in fitting):
-            return _first_and_more([axis_value(cell, axis) for cell in skipped])
-    return _first_and_more([full_name(cell) for cell in skipped])
-
-
-def _first_and_more(names: list[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    return unique[0] if len(unique) == 1 else f"{unique[0]} and {len(unique) - 1} more"
+            return listed([*dict.fromkeys(axis_value(cell, axis) for cell in skipped)], 1)
+    return listed([*dict.fromkeys(map(full_name, skipped))], 1)
 
 
 def hero(

@@ -16,10 +16,11 @@ from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.wording import plain
 from corebound.records.telemetry import Disturbance
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.render import Renderer
-from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.compared_axis import (
     SIDES_SUFFIX,
     with_compared_axis,
@@ -75,7 +76,7 @@ def disturbed(result: ScenarioResult, number: int) -> ScenarioResult:
     return analyse_scenario(result.run, result.source, (*launches, *refused))
 
 
-def page_of(result: ScenarioResult) -> ScenarioPage:
+def page_of(result: ScenarioResult) -> Page:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
 

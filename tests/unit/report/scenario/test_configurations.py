@@ -60,16 +60,17 @@ def test_the_axis_includes_the_pairs_behind_each_row() -> None:
     # Thirty pairs of ±8 % leave an interval of some 3 % about 1.
     table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
 
-    dots = [dot for row in table.rows if row.plot for dot in row.plot.dots]
-    assert len(dots) == 30
-    assert all(0 <= axis_of(table).share(dot) <= 1 for dot in dots)
+    comparisons = [row.cell.comparison for row in table.rows if row.cell.comparison]
+    pairs = [ratio for comparison in comparisons for _, ratio in comparison.per_block]
+    assert len(pairs) == 30
+    assert all(map(axis_of(table).holds, pairs))
     assert {row.notes for row in table.rows} == {()}
 
 
 def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
     table = configurations(noisy(*[0.99, 1.01, 1.0, 0.98, 1.02] * 6, 3.0, 0.3))
 
-    (row,) = (row for row in table.rows if row.plot and row.plot.dots)
+    (row,) = (row for row in table.rows if row.cell.comparison)
     assert row.notes == ("2 of 32 pairs off the axis; all pairs: 3.33× slower to 3.00× faster",)
 
 
@@ -261,7 +262,6 @@ def test_a_page_without_a_comparison_has_no_axis_and_says_that_the_baseline_is_m
     html = pages_of([a_record("one", keys=1)])
 
     assert table.axis is None
-    assert [row.plot for row in table.rows] == [None]
     assert 'class="one"' not in html["scenario/a-scenario.html"]
     assert "1 configuration of the scenario had no launch" in html["scenario/a-scenario.html"]
     assert "baseline not measured" in html["scenario/a-scenario.html"]

@@ -35,12 +35,12 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
-from corebound.report.scenario.configurations import CellRow
 from corebound.report.scenario.launches import log_tail
-from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -102,13 +102,8 @@ def a_study(
     return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
-def a_page(result: ScenarioResult) -> ScenarioPage:
+def a_page(result: ScenarioResult) -> Page:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
-
-
-def row_of(page: ScenarioPage, name: str) -> CellRow:
-    (row,) = (row for row in page.configurations.rows if full_name(row.cell.cell) == name)
-    return row
 
 
 def verdict(result: ScenarioResult) -> str:
@@ -161,9 +156,12 @@ def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
 
     result = latest_results([(a_run(), (*steady, *alike))])[0]
 
-    (duel,) = result.ranked
-    assert duel.is_same_placement
-    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("inconclusive", None)
+    (compared,) = result.ranked
+    assert compared.is_same_placement
+    assert (compared.comparison.verdict, compared.comparison.launches_needed) == (
+        "inconclusive",
+        None,
+    )
 
 
 def many_equal_settings(others: int) -> ScenarioResult:
@@ -312,7 +310,7 @@ def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, w
 
     result = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
 
-    assert [row.verdict.word for row in a_page(result).claims] == [word]
+    assert [claim.judgement for claim in a_page(result).claims] == [word]
 
 
 @pytest.mark.parametrize(

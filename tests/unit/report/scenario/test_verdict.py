@@ -15,10 +15,11 @@ from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.records.telemetry import Disturbance
+from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.launches import launch_rows
-from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.provenance import command_comment
 from corebound.report.scenario.verdict import flags, hero
 from corebound.scenario.cell import Cell
@@ -67,7 +68,7 @@ def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
     return replace(launch, started_at=f"2026-01-02T{clock}Z", duration_ns=round(lasting_s * 1e9))
 
 
-def page_of(result: ScenarioResult) -> ScenarioPage:
+def page_of(result: ScenarioResult) -> Page:
     return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
 

@@ -14,7 +14,7 @@ from corebound.stats.launch_summary import CellSummary
 _MOST_REACH = 3.0
 
 
-class Duel(Struct, frozen=True, kw_only=True):
+class ValueBars(Struct, frozen=True, kw_only=True):
     """Quantities on one scale that starts at zero.
 
     Attributes:
