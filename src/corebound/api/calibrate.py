@@ -15,11 +15,7 @@ from corebound.present.shown import Shown
 from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
-from corebound.workflow.calibrate import (
-    CalibrateRequest,
-    CalibrateResult,
-    calibrate_scenarios,
-)
+from corebound.workflow.calibrate import CalibrateRequest, CalibrateResult, calibrate_scenarios
 from corebound.workflow.options import request_of
 
 

@@ -25,11 +25,7 @@ from corebound.workflow.nightly_steps import (
     run_steps,
     unfinished_journal,
 )
-from corebound.workflow.nightly_summary import (
-    NightlySummary,
-    send_summary,
-    write_summary,
-)
+from corebound.workflow.nightly_summary import NightlySummary, send_summary, write_summary
 from corebound.workflow.options import (
     Branch,
     Config,

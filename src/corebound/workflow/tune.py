@@ -46,12 +46,7 @@ from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
-from corebound.workflow.prepare import (
-    PreparedRun,
-    find_resumable,
-    plan_run,
-    recorded_runs,
-)
+from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import (
     LoadedScenario,

@@ -26,13 +26,7 @@ from corebound.analysis.tuning_checks import (
 )
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, report_os_errors
 from corebound.machine import discovery, identity
-from corebound.planning.artefacts import (
-    OF_FRAMEWORKS,
-    Artefact,
-    ArtefactKind,
-    artefacts,
-    fits,
-)
+from corebound.planning.artefacts import OF_FRAMEWORKS, Artefact, ArtefactKind, artefacts, fits
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
 from corebound.planning.plan import PlannedCell, shorten

@@ -29,11 +29,7 @@ from corebound.analysis.wording import (
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
-from corebound.cli.output.plan_notes import (
-    forecast_lines,
-    plan_notes,
-    variables_note,
-)
+from corebound.cli.output.plan_notes import forecast_lines, plan_notes, variables_note
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
