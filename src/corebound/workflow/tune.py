@@ -56,7 +56,7 @@ from corebound.workflow.scenarios import (
 )
 from corebound.workflow.tune_checks import THROUGH, again, prove, write_artefacts
 from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
-from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
+from corebound.workflow.tunings import latest_tunings, stored_checks
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
@@ -370,7 +370,7 @@ def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:
     return forecast_note(len(cells), usual.launch_s if usual else 0.0)
 
 
-def _durations_s(stored: StoredTuning) -> list[float]:
+def _durations_s(stored: jsonl.StoredRun) -> list[float]:
     """How long the successful launches of a race took, in seconds; none if it cannot be read."""
     try:
         launches = jsonl.read(stored.file).launches
