@@ -375,7 +375,9 @@ def _evidence(evidence: HostEvidence) -> dict[str, Any]:
 
 
 def _ratio_of_hosts(estimate: ClassEstimate | None) -> dict[str, Any] | None:
-    return estimate and {
+    if estimate is None:
+        return None
+    return {
         "hosts": estimate.hosts,
         "ratio": math.exp(estimate.log),
         "interval": ratio_interval_pair(estimate.interval),
