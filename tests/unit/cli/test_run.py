@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from corebound.api.notebook import results_html
 from corebound.cli.commands import run
 from corebound.cli.output.console import Console
 from corebound.records import documents
@@ -119,6 +120,21 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
     )
     assert shown(every).count("6 of 6 launches disturbed") == 2
     assert [len(cell["disturbed_launches"]) for cell in every.document["cells"]] == [6, 6]
+
+
+def test_a_configuration_without_a_result_says_how_its_launches_ended_as_a_notebook_does() -> None:
+    one = told({"alone": 5.0})
+    launches = tuple(
+        replace(launch, status="failed", reason="it broke") if launch.position else launch
+        for launch in one.launches
+    )
+    one = replace(one, launches=launches)
+
+    (row,) = [line for line in shown(one).splitlines() if "! no valid launch (failed)" in line]
+    assert row.split()[1] == "–"
+    page = results_html(one.scenario_results())
+    assert "! no valid launch" in page
+    assert "<small>failed</small>" in page
 
 
 def test_launches_of_two_modes_are_compared_within_a_mode_and_over_both() -> None:
