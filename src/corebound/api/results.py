@@ -491,7 +491,7 @@ def load(records: str | PathLike[str] = RECORDS) -> Results:
     path = Path(records)
     faults: list[Fault] = []
     if path.is_file():
-        runs = [(path, jsonl.read_run(path))]
+        runs = [jsonl.StoredRun(path, jsonl.read_run(path))]
         folder = None
     else:
         runs = jsonl.runs(path, faults)
