@@ -10,15 +10,12 @@ __version__ = "0.2.0"
 # The names by module; `__init__.pyi` has the same, for type checkers.
 _NAMES = {
     "analysis.compared": "ComparedRow",
-    "api.calibrate": "Calibrations calibrate",
     "api.commits": "Bisection bisect compare_commits",
     "api.comparison": "Comparison",
     "api.fleet": "Fleet",
-    "api.measure": "Measurement measure run",
+    "api.measure": ("Calibrations Measurement Reproduction calibrate measure plan reproduce run"),
     "api.nightly": "NightlyRun nightly",
-    "api.plan": "plan",
     "api.regressions": "Regressions",
-    "api.reproduce": "Reproduction reproduce",
     "api.results": "Results load",
     "api.tune": "Tuning VerifiedTuning tune verify_tuning",
     "errors": "CoreboundError",

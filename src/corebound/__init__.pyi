@@ -1,13 +1,19 @@
 from corebound.analysis.compared import ComparedRow
-from corebound.api.calibrate import Calibrations, calibrate
 from corebound.api.commits import Bisection, bisect, compare_commits
 from corebound.api.comparison import Comparison
 from corebound.api.fleet import Fleet
-from corebound.api.measure import Measurement, measure, run
+from corebound.api.measure import (
+    Calibrations,
+    Measurement,
+    Reproduction,
+    calibrate,
+    measure,
+    plan,
+    reproduce,
+    run,
+)
 from corebound.api.nightly import NightlyRun, nightly
-from corebound.api.plan import plan
 from corebound.api.regressions import Regressions
-from corebound.api.reproduce import Reproduction, reproduce
 from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
 from corebound.errors import CoreboundError

@@ -1,11 +1,11 @@
-"""Measure from a script or a notebook: functions, or scenario files."""
+"""Plan and measure in Python: functions, scenarios, their noise, or a recorded result again."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
@@ -13,10 +13,13 @@ from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
 from corebound.api.comparison import Comparison
 from corebound.api.reporter import CallReporter
-from corebound.api.results import Results, RunReader
+from corebound.api.results import Results, RunReader, of_files
 from corebound.errors import InputError
+from corebound.present.shown import Shown
+from corebound.records.calibration import Calibration
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.scenario.models import ProfileName
+from corebound.workflow.calibrate import CalibrateRequest, CalibrateResult, calibrate_scenarios
 from corebound.workflow.execute import RunResult
 from corebound.workflow.measure_functions import (
     FunctionRequest,
@@ -24,7 +27,9 @@ from corebound.workflow.measure_functions import (
     measure_functions,
 )
 from corebound.workflow.options import request_of
+from corebound.workflow.plan import PlanRequest, RunPlan, plan_suite
 from corebound.workflow.projects import CONFIG
+from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 from corebound.workflow.run import SuiteRequest, run_suite
 
 
@@ -154,6 +159,141 @@ def run(
     """
     request = request_of(SuiteRequest, locals())
     return _results_of(run_suite(request, CallReporter(notify)))
+
+
+def plan(
+    *files: str | PathLike[str],
+    sysfs: str | PathLike[str] | None = None,
+    profile: ProfileName | None = None,
+    only: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    budget_s: Budget | None = None,
+    config: str | PathLike[str] = CONFIG,
+    project_python: str | PathLike[str] | None = None,
+    records: str | PathLike[str] = RECORDS,
+) -> RunPlan:
+    """Plan scenarios on this host without launching anything, as `corebound plan` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        sysfs: A saved machine, as for `topology`: then the duration is unknown and 0.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        only: The cells to select, such as `binding=none,threads=2`.
+        env: Environment variables of the workloads, by name.
+        budget_s: The time limit of the run, in seconds; None is no limit.
+        config: The asv.conf.json of the project under test.
+        project_python: An interpreter in which the project under test is installed already.
+        records: The folder of records; the last run of a scenario tells how long it takes.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        InputError: A file cannot be read, or an environment or commit does not exist.
+    """
+    request = request_of(PlanRequest, locals())
+    return plan_suite(request, request.sysfs)
+
+
+class Calibrations(Shown, CalibrateResult, frozen=True, kw_only=True):
+    """The noise of each scenario's baseline on this host.
+
+    Attributes:
+        calibrations: One for each scenario with enough launches. The `noise` of each has, for a
+            number of launches, `floor_ratio` (0.02 is ±2 %), `false_alarm_rate` and
+            `detectable_ratio`.
+        results: All launches, of both copies of each baseline.
+    """
+
+    shown: ClassVar = ("scenario", "cell", "noise")
+
+    results: Results
+
+    def __len__(self) -> int:
+        """The number of calibrated scenarios."""
+        return len(self.calibrations)
+
+    def __iter__(self) -> Iterator[Calibration]:
+        """Every calibration."""
+        return iter(self.calibrations)
+
+
+def calibrate(
+    *files: str | PathLike[str],
+    profile: ProfileName | None = None,
+    budget_s: Budget | None = None,
+    seed: int | None = None,
+    records: str | PathLike[str] = RECORDS,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Calibrations:
+    """Measure the baseline of each scenario against itself, as `corebound calibrate` does.
+
+    Args:
+        files: Scenario files, or folders of them.
+        profile: `quick` or `nightly`; None uses the scenarios' own numbers.
+        budget_s: End after this many seconds; None is no limit.
+        seed: The seed of the order; None picks one.
+        records: The folder of records, where the calibrations are kept.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Raises:
+        ScenarioFaults: A file has mistakes; `faults` lists all of them.
+        CoreboundError: The environments or the host do not allow the run.
+    """
+    result = calibrate_scenarios(request_of(CalibrateRequest, locals()), CallReporter(notify))
+    return Calibrations(**asdict(result), results=of_files([result.run.file]))
+
+
+class Reproduction(Shown, ReproduceResult, frozen=True, kw_only=True):
+    """Whether a recorded result holds.
+
+    Attributes:
+        margin: The largest share that counts as equal.
+        differences: What differs in the host and the environment; empty unless `anyway`.
+        results: The recorded run, and the new one.
+    """
+
+    shown: ClassVar = (
+        "scenario", "cell", "holds", "verdict", "slowdown_ratio", "slowdown_interval",
+        "differences",
+    )  # fmt: skip
+
+    results: Results
+
+
+def reproduce(
+    record: str | PathLike[str],
+    cell: str | None = None,
+    *,
+    launches: int | None = None,
+    anyway: bool = False,
+    config: str | PathLike[str] = CONFIG,
+    records: str | PathLike[str] = RECORDS,
+    unlocked: bool = False,
+    wait_s: float = 60.0,
+    notify: Callable[[str], object] | None = None,
+) -> Reproduction:
+    """Measure a recorded result again under the same conditions, as `corebound reproduce` does.
+
+    Args:
+        record: The file of a run, or the start of its id; `ID:CELL` names the cell, too.
+        cell: The key or the id of the cell, if the run has several.
+        launches: The number of launches; None uses as many as were recorded.
+        anyway: Whether to measure even if the host or the environment differs.
+        config: The asv.conf.json of the project under test.
+        records: The folder of records.
+        unlocked: Whether to measure even if another run is active.
+        wait_s: How long to wait for another run on this host, in seconds.
+        notify: Called with each line about the progress; `print` shows them.
+
+    Raises:
+        InputError: No run or no cell matches, or several do.
+        HostError: The host or the environment differs, or the commit is not available.
+        LaunchError: No launch succeeded.
+    """
+    request = request_of(ReproduceRequest, locals(), record=str(record))
+    result = reproduce_result(request, CallReporter(notify))
+    return Reproduction(**asdict(result), results=of_files(result.records))
 
 
 def _results_of(result: RunResult) -> Results:

@@ -14,11 +14,7 @@ from corebound.api.results import Results, load
 from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
-from corebound.workflow.nightly import (
-    NIGHTS,
-    NightlyRequest,
-    run_nightly,
-)
+from corebound.workflow.nightly import NIGHTS, NightlyRequest, run_nightly
 from corebound.workflow.nightly_summary import NightlySummary
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from corebound.analysis.launch_metrics import disturbed_note
-from corebound.analysis.scenario_result import CellResult, ScenarioResult
-from corebound.analysis.wording import (
-    NOT_MEASURED,
-    REFERENCE,
-    compared_bounds,
-    count,
-    day,
-    relative_speed,
-    verdict_word,
-    within,
-)
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.wording import count, day, within
+from corebound.present.run import scenario_table
 from corebound.present.sections import (
     Change,
     Column,
@@ -57,36 +48,7 @@ def _scenario(result: ScenarioResult) -> str:
     launches = sum(len(cell.summary.launches) for cell in result.cells)
     where = f"{run.host.name}, {day(run.started_at)}, {count(launches, 'launch', 'launches')}"
     head = f"<p><b>{escape(result.scenario.title)}</b><br>{escape(where)}</p>"
-    table = Table(
-        title="",
-        columns=(
-            Column("configuration"),
-            Column("median", "number"),
-            Column("interval plot", "effects"),
-            Column("against the baseline", "number"),
-            Column("verdict"),
-        ),
-        rows=tuple(_cell_row(cell, result.measure.margin) for cell in result.cells),
-    )
-    return head + _table(table)
-
-
-def _cell_row(cell: CellResult, margin: float) -> tuple[Value, ...]:
-    summary, compared = cell.summary, cell.comparison
-    verdict = NOT_MEASURED
-    if compared is not None:
-        verdict = verdict_word(compared.verdict)
-    elif summary.median_ns is not None and cell.baseline is None:
-        verdict = REFERENCE
-    return (
-        cell.cell.label,
-        Duration(summary.median_ns, summary.interval),
-        Change(compared, ("faster", "slower"), margin),
-        Ratio(relative_speed(compared.speedup_ratio), compared_bounds(compared))
-        if compared
-        else "",
-        Marked(word=verdict, notes=tuple(filter(None, (disturbed_note(summary),)))),
-    )
+    return head + _table(scenario_table(result))
 
 
 def _table(table: Table) -> str:

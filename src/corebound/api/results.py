@@ -30,11 +30,7 @@ from corebound.scenario.matrix import axis_text
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
-from corebound.workflow.regressions import (
-    analyse_history,
-    confirm_open_changes,
-    record_decision,
-)
+from corebound.workflow.regressions import analyse_history, confirm_open_changes, record_decision
 from corebound.workflow.resolve_refs import resolve_revision
 from corebound.workflow.run_index import drop_unreadable_scenarios, read_suite
 
@@ -495,7 +491,7 @@ def load(records: str | PathLike[str] = RECORDS) -> Results:
     path = Path(records)
     faults: list[Fault] = []
     if path.is_file():
-        runs = [(path, jsonl.read_run(path))]
+        runs = [jsonl.StoredRun(path, jsonl.read_run(path))]
         folder = None
     else:
         runs = jsonl.runs(path, faults)

@@ -26,12 +26,7 @@ from corebound.scenario.models import ProfileName
 from corebound.scenario.objectives import Objective
 from corebound.workflow.options import request_of
 from corebound.workflow.projects import CONFIG
-from corebound.workflow.tune import (
-    LoadsOutcome,
-    TuneOutcome,
-    tune_loads,
-    tune_scenario,
-)
+from corebound.workflow.tune import LoadsOutcome, TuneOutcome, tune_loads, tune_scenario
 from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
 from corebound.workflow.tune_request import TuneRequest
 

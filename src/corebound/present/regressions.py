@@ -14,6 +14,7 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.commands import series_command, triage_commands
 from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
+from corebound.analysis.serialize import attributes
 from corebound.analysis.triage import (
     CommitEntry,
     FailureGroup,
@@ -265,10 +266,7 @@ def regressions_document(
 
     def entry_document(entry: CommitEntry) -> dict[str, Any]:
         return {
-            "id": entry.id,
-            "project": entry.project,
-            "hosts": entry.hosts,
-            "status": entry.status,
+            **attributes(entry, "id", "project", "hosts", "status"),
             "regression": entry.is_regression,
             "importance": "secondary" if entry.is_secondary else "primary",
             "summary": f"{impact_extent(entry.leading)}: {impact_size(entry.leading)}",
@@ -314,15 +312,10 @@ def _series(series: Series, address: Address) -> dict[str, Any]:
     """A series' identity, with the address of its page."""
     return {
         "series": series.id,
-        "project": series.project,
-        "host": series.host,
-        "scenario": series.scenario,
-        "cell": series.cell,
+        **attributes(series, "project", "host", "scenario", "cell"),
         "axes": axes_of_key(series.cell),
-        "title": series.title,
-        "importance": series.importance,
+        **attributes(series, "title", "importance", "reproduce"),
         "link": address(series),
-        "reproduce": series.reproduce,
     }
 
 
@@ -331,9 +324,9 @@ def _latest(series: Series, address: Address) -> dict[str, Any]:
     difference = latest_difference(arrays_of(series))
     return {
         **_series(series, address),
-        "values_before": 0 if difference is None else difference.before,
-        "ratio": None if difference is None else difference.ratio,
-        "interval": None if difference is None else ratio_interval_pair(difference.interval),
+        "values_before": difference.before if difference else 0,
+        **attributes(difference, "ratio"),
+        "interval": ratio_interval_pair(difference.interval if difference else None),
     }
 
 
@@ -342,24 +335,20 @@ def _change(each: HistoryChange, history: ChangeHistory, address: Address) -> di
     change, context = each.change, history.context(each.change.id)
     step = change.change_point
     return {
-        "id": each.id,
+        **attributes(each, "id", "unit", "ratio", "interval", "confirmation"),
         "alarm": each.is_alarm,
         "regression": each.is_regression,
         "state": "back" if each.is_back else each.state,
-        "because": None if each.decision is None else each.decision.because,
+        **attributes(each.decision, "because"),
         "step": step.status,
         "ended": each.has_ended,
         "suspicion": not step.votes,
         "clear": each.is_significant,
         "size": size_with_interval(change),
-        "unit": each.unit,
-        "more_is_better": change.series.more_is_better,
-        "ratio": each.ratio,
-        "interval": each.interval,
+        **attributes(change.series, "more_is_better"),
         "last_good": _point(change.last_good),
         "first_bad": _point(change.first_bad),
         "recovery": _recovery(change),
-        "confirmation": each.confirmation,
         "noise": context.noise or None,
         "compare": context.compare,
         **_series(change.series, address),
@@ -369,8 +358,7 @@ def _change(each: HistoryChange, history: ChangeHistory, address: Address) -> di
 def _evidence(evidence: HostEvidence) -> dict[str, Any]:
     """Ratios are of the value after the change to that before, with 95 % intervals."""
     return {
-        "scenario": evidence.scenario,
-        "cell": evidence.cell,
+        **attributes(evidence, "scenario", "cell"),
         "together": _ratio_of_hosts(evidence.estimate),
         "others_together": _ratio_of_hosts(evidence.others),
         "too_few_values": evidence.too_few,
@@ -410,9 +398,8 @@ def _impact(impact: Impact) -> dict[str, Any] | None:
 
 
 def _point(point: HistoryPoint) -> dict[str, str | None]:
-    commit = point.commit
-    sha, subject = (None, None) if commit is None else (commit.sha, commit.subject)
-    return {"at": point.at, "commit": sha, "subject": subject}
+    sha = point.commit.sha if point.commit else None
+    return {"at": point.at, "commit": sha, **attributes(point.commit, "subject")}
 
 
 def _recovery(change: Change) -> dict[str, Any] | None:
@@ -423,8 +410,6 @@ def _recovery(change: Change) -> dict[str, Any] | None:
     return {
         "last_good": _point(good),
         "first_bad": _point(bad),
-        "steps": recovery.steps,
-        "left": recovery.left,
-        "whole": recovery.whole,
+        **attributes(recovery, "steps", "left", "whole"),
         "clear": change.back_is_clear,
     }

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple, overload
 
 from msgspec import Struct
 
@@ -54,6 +54,13 @@ class Stored(Struct, frozen=True, kw_only=True):
     run: Run
     launches: tuple[Launch, ...]
     faults: tuple[Fault, ...]
+
+
+class StoredRun(NamedTuple):
+    """A run and its file, whose launches are not read."""
+
+    file: Path
+    run: Run
 
 
 def file_of(run: Run, folder: Path) -> Path:
@@ -247,7 +254,7 @@ def _check_new(launch: Launch, ids: set[tuple[str, str]]) -> Launch:
     return launch
 
 
-def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
+def runs(folder: Path, faults: list[Fault]) -> list[StoredRun]:
     """Every record file below a folder, with its run; launches are not read.
 
     Args:
@@ -257,7 +264,7 @@ def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
     stored = []
     for file in files(folder):
         with collect_fault(file, faults):
-            stored.append((file, read_run(file)))
+            stored.append(StoredRun(file, read_run(file)))
     return stored
 
 

@@ -36,12 +36,7 @@ from corebound.workflow.comparison_sides import load_comparable, repeat_for_comm
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
-from corebound.workflow.prepare import (
-    PreparedRun,
-    RunRequest,
-    prepare_comparison,
-    with_launches,
-)
+from corebound.workflow.prepare import PreparedRun, RunRequest, prepare_comparison, with_launches
 from corebound.workflow.scenarios import LoadedScenario
 
 

@@ -24,7 +24,6 @@ from corebound.workflow.compare_commits import recorded_comparison
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import Notify
 from corebound.workflow.resolve_refs import (
-    StoredRun,
     resolve_commits,
     resolve_measured_commits,
     resolve_runs,
@@ -56,7 +55,7 @@ def compare_recorded(
         InputError: A name matches nothing, or several runs or commits.
     """
     faults: list[Fault] = []
-    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    runs = jsonl.runs(records, faults)
     if project is not None:
         # Only imported histories have projects, so no run can be meant.
         runs = []

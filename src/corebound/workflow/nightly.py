@@ -25,11 +25,7 @@ from corebound.workflow.nightly_steps import (
     run_steps,
     unfinished_journal,
 )
-from corebound.workflow.nightly_summary import (
-    NightlySummary,
-    send_summary,
-    write_summary,
-)
+from corebound.workflow.nightly_summary import NightlySummary, send_summary, write_summary
 from corebound.workflow.options import (
     Branch,
     Config,
@@ -43,7 +39,7 @@ from corebound.workflow.options import (
     seconds,
 )
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS, Notify
-from corebound.workflow.publish import DEFAULT_SITE
+from corebound.workflow.publish import DEFAULT_SITE, require_branch
 
 DEFAULT_PUBLIC_SITE = Path("reports/public")
 # The folder of journals and logs.
@@ -106,12 +102,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
                 where="corebound nightly",
                 fix="Pass one of them.",
             )
-        if self.branch is None and (self.push is not None or self.squash):
-            raise InputError(
-                what="--push and --squash require --branch.",
-                where="corebound nightly",
-                fix="Pass --branch as well, or omit them.",
-            )
+        require_branch(self.branch, self.push, squash=self.squash, where="corebound nightly")
 
 
 def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple[Step, ...]:

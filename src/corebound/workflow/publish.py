@@ -92,24 +92,27 @@ def publish(
             where="corebound publish",
             fix="Pass either --to FOLDER or --branch NAME.",
         )
-    if branch is None and (push is not None or squash):
-        raise InputError(
-            what="--push and --squash require --branch.",
-            where="corebound publish",
-            fix="Pass --branch as well, or omit them.",
-        )
+    require_branch(branch, push, where="corebound publish", squash=squash)
     finished = open_site(Path(site), clock.utc_now().isoformat(timespec="seconds"))
     if to is not None:
         publish_to_folder(finished, Path(to))
         return Publication(to=Path(to).absolute())
     target = Branch(repository=Path(repository), name=branch or "", remote=push, squash=squash)
-    published = publish_to_branch(finished, target)
-    return Publication(
-        branch=target.name,
-        commit=published.sha,
-        is_new=published.new,
-        pushed_to=push if published.new else None,
-    )
+    return publish_to_branch(finished, target)
+
+
+def require_branch(branch: str | None, push: str | None, *, squash: bool, where: str) -> None:
+    """Check that what is about a branch comes with one.
+
+    Raises:
+        InputError: There is no branch to push or to squash.
+    """
+    if branch is None and (push is not None or squash):
+        raise InputError(
+            what="--push and --squash require --branch.",
+            where=where,
+            fix="Pass --branch as well, or omit them.",
+        )
 
 
 def publish_to_folder(site: Site, to: Path) -> None:
@@ -318,14 +321,7 @@ class Branch(Struct, frozen=True, kw_only=True):
     squash: bool
 
 
-class Published(Struct, frozen=True, kw_only=True):
-    """The commit that the branch is at; `new` is False if the site was already there."""
-
-    sha: str
-    new: bool
-
-
-def publish_to_branch(site: Site, branch: Branch) -> Published:
+def publish_to_branch(site: Site, branch: Branch) -> Publication:
     """Commit a site to a branch, and push it if requested.
 
     Raises:
@@ -355,7 +351,9 @@ def publish_to_branch(site: Site, branch: Branch) -> Published:
         repository.do("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
     if sha != local:
         repository.do("update-ref", f"refs/heads/{branch.name}", sha, local or _NO_REFERENCE)
-    return Published(sha=sha, new=sha != remote_tip)
+    is_new = sha != remote_tip
+    pushed_to = branch.remote if is_new else None
+    return Publication(branch=branch.name, commit=sha, is_new=is_new, pushed_to=pushed_to)
 
 
 class _Repository(Struct, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from corebound.errors import Fault, InputError
 from corebound.records import jsonl
-from corebound.records.jsonl import Stored
+from corebound.records.jsonl import Stored, StoredRun
 from corebound.records.launch_record import Launch
 from corebound.scenario.cell import axes_of_key
 from corebound.workflow.execute import RunResult
 from corebound.workflow.projects import Notify
-from corebound.workflow.resolve_refs import StoredRun, matching_runs
+from corebound.workflow.resolve_refs import matching_runs
 from corebound.workflow.run_index import drop_unreadable_scenarios
 
 
@@ -54,7 +54,7 @@ def list_runs(records: Path, notify: Notify) -> list[StoredRun]:
         InputError: There is no run.
     """
     faults: list[Fault] = []
-    stored = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, faults)]
+    stored = jsonl.runs(records, faults)
     for fault in faults:
         notify(f"warning: {fault}")
     if not stored:

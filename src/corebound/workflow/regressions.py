@@ -20,12 +20,7 @@ from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.errors import InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
-from corebound.records.decisions import (
-    Decision,
-    State,
-    append_decisions,
-    valid_decisions,
-)
+from corebound.records.decisions import Decision, State, append_decisions, valid_decisions
 from corebound.records.jsonl import RECORDS
 from corebound.stats.history.alerts import HistoryChange
 from corebound.stats.history.regressions import Change

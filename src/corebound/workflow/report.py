@@ -22,7 +22,7 @@ from corebound.launch.environments import cache_dir
 from corebound.records import documents, history_files, jsonl
 from corebound.records.decisions import DECISIONS_FILE, read_decisions_file
 from corebound.records.history import Series
-from corebound.records.jsonl import RECORDS
+from corebound.records.jsonl import RECORDS, StoredRun
 from corebound.records.launch_record import ImportedProfile
 from corebound.records.run_record import Run
 from corebound.report import site
@@ -34,7 +34,7 @@ from corebound.workflow.hosts import read_hosts
 from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import notifier
 from corebound.workflow.publish import DEFAULT_SITE
-from corebound.workflow.resolve_refs import StoredRun, resolve_commits, resolve_runs
+from corebound.workflow.resolve_refs import resolve_commits, resolve_runs
 from corebound.workflow.run_index import (
     EarlierResults,
     IndexedFolder,
@@ -269,7 +269,7 @@ def _pair(
             where="--compare",
             fix="Write A..B: each the id of a run or its start, or a measured commit.",
         )
-    recorded = [StoredRun(file=jsonl.file_of(run, records), run=run) for run in runs]
+    recorded = [StoredRun(jsonl.file_of(run, records), run) for run in runs]
     try:
         pair = resolve_runs(before, after, recorded, records)
     except InputError:

@@ -14,11 +14,7 @@ from msgspec.structs import replace
 
 from corebound import __version__, git
 from corebound.analysis.run_comparison import earlier_runs
-from corebound.analysis.serialize import (
-    attributes,
-    between_runs_document,
-    comparison_document,
-)
+from corebound.analysis.serialize import attributes, between_runs_document, comparison_document
 from corebound.asv_bridge.project import open_project
 from corebound.asv_bridge.snapshot import objects_of
 from corebound.errors import HostError, InputError, LaunchError
@@ -43,7 +39,7 @@ from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
 from corebound.workflow.projects import CONFIG, Notify
-from corebound.workflow.resolve_refs import StoredRun, matching_runs
+from corebound.workflow.resolve_refs import matching_runs
 from corebound.workflow.run_index import REPRODUCTIONS, earlier_results_of_pair
 from corebound.workflow.scenarios import LoadedScenario
 
@@ -147,8 +143,7 @@ def find_run(record: str, records: Path) -> tuple[Stored, str | None]:
         if Path(record[:index]).is_file():
             return jsonl.read(Path(record[:index])), record[index + 1 :]
     name, _, cell = record.partition(":")
-    runs = [StoredRun(file=file, run=run) for file, run in jsonl.runs(records, [])]
-    return jsonl.read(matching_runs(name, runs, records)[-1].file), cell or None
+    return jsonl.read(matching_runs(name, jsonl.runs(records, []), records)[-1].file), cell or None
 
 
 def select_cell(stored: Stored, name: str | None) -> Cell:

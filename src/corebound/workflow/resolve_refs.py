@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import Struct
-
 from corebound import git
 from corebound.analysis.commit_comparison import commits_of
 from corebound.errors import InputError
 from corebound.records import jsonl
 from corebound.records.history import Series
-from corebound.records.run_record import Commit, Run
+from corebound.records.jsonl import StoredRun
+from corebound.records.run_record import Commit
 
 
 def resolve_revision(name: str, folder: Path | None = None) -> str | None:
@@ -38,13 +37,6 @@ def resolve_revision(name: str, folder: Path | None = None) -> str | None:
 
 # Resolves a name to the hash that git knows in the current folder, or None.
 _Resolver: TypeAlias = Callable[[str], str | None]
-
-
-class StoredRun(Struct, frozen=True, kw_only=True):
-    """A run and its file, with launches unread: only two of all runs are compared."""
-
-    file: Path
-    run: Run
 
 
 def resolve_runs(

@@ -46,12 +46,7 @@ from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.workflow.execute import Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
-from corebound.workflow.prepare import (
-    PreparedRun,
-    find_resumable,
-    plan_run,
-    recorded_runs,
-)
+from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import (
     LoadedScenario,
@@ -61,7 +56,7 @@ from corebound.workflow.scenarios import (
 )
 from corebound.workflow.tune_checks import THROUGH, again, prove, write_artefacts
 from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
-from corebound.workflow.tunings import StoredTuning, latest_tunings, stored_checks
+from corebound.workflow.tunings import latest_tunings, stored_checks
 
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
@@ -375,7 +370,7 @@ def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:
     return forecast_note(len(cells), usual.launch_s if usual else 0.0)
 
 
-def _durations_s(stored: StoredTuning) -> list[float]:
+def _durations_s(stored: jsonl.StoredRun) -> list[float]:
     """How long the successful launches of a race took, in seconds; none if it cannot be read."""
     try:
         launches = jsonl.read(stored.file).launches

@@ -26,13 +26,7 @@ from corebound.analysis.tuning_checks import (
 )
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, report_os_errors
 from corebound.machine import discovery, identity
-from corebound.planning.artefacts import (
-    OF_FRAMEWORKS,
-    Artefact,
-    ArtefactKind,
-    artefacts,
-    fits,
-)
+from corebound.planning.artefacts import OF_FRAMEWORKS, Artefact, ArtefactKind, artefacts, fits
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
 from corebound.planning.plan import PlannedCell, shorten
@@ -53,7 +47,7 @@ from corebound.workflow.projects import Notify
 from corebound.workflow.reproduce import environment_differences, host_differences
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tune_request import TuneRequest
-from corebound.workflow.tunings import StoredTuning, latest_tunings
+from corebound.workflow.tunings import latest_tunings
 
 # The files that launches go through.
 THROUGH: frozenset[ArtefactKind] = frozenset({"shell", "env", "python"})
@@ -301,7 +295,7 @@ def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[Ve
 
 
 def _measure_again(
-    stored: StoredTuning, request: RunRequest, reporter: Reporter, stack: ExitStack
+    stored: jsonl.StoredRun, request: RunRequest, reporter: Reporter, stack: ExitStack
 ) -> VerifyResult:
     """Launch the finalists of a race again.
 
@@ -335,7 +329,7 @@ def _measure_again(
     )
 
 
-def _races(request: TuneRequest, notify: Notify) -> Sequence[StoredTuning]:
+def _races(request: TuneRequest, notify: Notify) -> Sequence[jsonl.StoredRun]:
     """The latest races of the scenarios on this host, of each selected load.
 
     Raises:

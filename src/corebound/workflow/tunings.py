@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_checks import Proof, launched_proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
@@ -14,32 +12,25 @@ from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
 from corebound.present.tune import provenance
 from corebound.records import documents, jsonl
+from corebound.records.jsonl import StoredRun
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
 
 
-class StoredTuning(Struct, frozen=True, kw_only=True):
-    """A recorded race and its file."""
-
-    file: Path
-    run: Run
-
-
-def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredTuning, ...]:
+def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredRun, ...]:
     """The latest race of each host, scenario, objective and load.
 
     Args:
         records: The folder of records.
         faults: Receives each file that cannot be read.
     """
-    latest: dict[tuple[object, ...], StoredTuning] = {}
-    for file, run in jsonl.runs(documents.tunes_folder(records), faults):
-        tuning = run.tuning
+    latest: dict[tuple[object, ...], StoredRun] = {}
+    for stored in jsonl.runs(documents.tunes_folder(records), faults):
+        run, tuning = stored.run, stored.run.tuning
         if tuning is None or tuning.verifies is not None or len(run.scenarios) != 1:
             continue
         key = run.host.id, str(run.scenarios[0].document.get("name")), tuning.objective, tuning.load
-        latest[key] = StoredTuning(file=file, run=run)
+        latest[key] = stored
     return tuple(latest.values())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from corebound.api.notebook import results_html
 from corebound.cli.commands import run
 from corebound.cli.output.console import Console
 from corebound.records import documents
@@ -56,13 +57,12 @@ def shown(one: RunResult) -> str:
     return stream.getvalue()
 
 
-def test_a_cell_that_is_not_significant_after_correction_is_in_brackets() -> None:
+def test_a_cell_that_is_not_significant_after_correction_says_so() -> None:
     one = told({"perhaps": 5.0, **{f"equal-{n}": 0.0 for n in range(19)}})
 
     said = shown(one)
 
-    assert said.count("(▲ faster)") == 1
-    assert "20 comparisons" in said
+    assert said.count("▲ faster (not significant among 20 comparisons)") == 1
     verdicts = [(cell["verdict"], cell["is_significant"]) for cell in one.document["cells"]]
     assert verdicts.count(("faster", False)) == 1
     assert all(not finding for _, finding in verdicts)
@@ -96,7 +96,7 @@ def test_the_noise_floor_is_below_the_table_and_in_json(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_barely_excludes_one_is_not_rounded_to_one() -> None:
-    assert "1.0004–1.03  ▲ faster" in shown(told({"alone": 2.9}))
+    assert "(1.0004–1.03)  ▲ faster" in shown(told({"alone": 2.9}))
 
 
 def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
@@ -120,6 +120,21 @@ def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
     )
     assert shown(every).count("6 of 6 launches disturbed") == 2
     assert [len(cell["disturbed_launches"]) for cell in every.document["cells"]] == [6, 6]
+
+
+def test_a_configuration_without_a_result_says_how_its_launches_ended_as_a_notebook_does() -> None:
+    one = told({"alone": 5.0})
+    launches = tuple(
+        replace(launch, status="failed", reason="it broke") if launch.position else launch
+        for launch in one.launches
+    )
+    one = replace(one, launches=launches)
+
+    (row,) = [line for line in shown(one).splitlines() if "! no valid launch (failed)" in line]
+    assert row.split()[1] == "–"
+    page = results_html(one.scenario_results())
+    assert "! no valid launch" in page
+    assert "<small>failed</small>" in page
 
 
 def test_launches_of_two_modes_are_compared_within_a_mode_and_over_both() -> None:

@@ -18,14 +18,7 @@ from corebound.workflow import tune as workflow_tune
 from corebound.workflow.execute import RunResult
 from corebound.workflow.prepare import PreparedRun
 from support.build import a_host
-from support.tuning import (
-    BOUND,
-    DEFAULT,
-    ONE_CPU,
-    ONE_THREAD,
-    a_tuned_run,
-    a_tuned_scenario,
-)
+from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuned_scenario
 
 
 def raced(

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.errors import InputError
-from corebound.fleet.collect import (
-    RefusedError,
-    check_run,
-    checked,
-    collect_shard,
-    merge,
-)
+from corebound.fleet.collect import RefusedError, check_run, checked, collect_shard, merge
 from corebound.fleet.folder import RecordFile
 from corebound.fleet.plan import PlannedScenario
 from corebound.records import jsonl

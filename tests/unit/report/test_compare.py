@@ -37,6 +37,7 @@ from corebound.present.compare import compare_sections, compare_table
 from corebound.present.sections import Sentence, Table
 from corebound.records import codec, documents, history_files, jsonl
 from corebound.records.history import HistoryPoints
+from corebound.records.jsonl import StoredRun
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import HostOverTime, HostWindow
@@ -52,7 +53,7 @@ from corebound.stats.history.series import series_of_run
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import LaunchSummary, Warmup, summarise_launch
 from corebound.stats.noise_floor import COPY_AXIS, lock_digest
-from corebound.workflow.resolve_refs import StoredRun, resolve_runs
+from corebound.workflow.resolve_refs import resolve_runs
 from support.build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_series, a_worker
 from support.tables import column
 

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.workflow.nightly_steps import (
-    JOURNAL,
-    Step,
-    begin_journal,
-    unfinished_journal,
-)
+from corebound.workflow.nightly_steps import JOURNAL, Step, begin_journal, unfinished_journal
 from support.nightly import NOW, a_step, carry_on
 
 

@@ -12,10 +12,7 @@ from typer.testing import CliRunner
 
 from corebound.cli.app import app
 from corebound.records import history_files
-from corebound.workflow.nightly_steps import (
-    Failure,
-    NightlyResult,
-)
+from corebound.workflow.nightly_steps import Failure, NightlyResult
 from corebound.workflow.nightly_summary import NightlySummary
 from support.nightly import a_step, carry_on
 from unit.report.test_changes import a_rate

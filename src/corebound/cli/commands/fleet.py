@@ -14,8 +14,7 @@ from msgspec import to_builtins
 from rich.table import Table
 from rich.text import Text
 
-from corebound import units
-from corebound.analysis.wording import count
+from corebound.analysis.wording import about_time, count
 from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
@@ -221,18 +220,6 @@ def agent(
     raise typer.Exit(0 if is_done else LaunchError.exit_code)
 
 
-def _span(span_s: float) -> str:
-    """A span of at least a minute.
-
-    >>> _span(90), _span(86_393), _span(200_000)
-    ('1.5 min', '24 h', '2.3 days')
-    """
-    for length_s, unit in ((86_400, "days"), (3600, "h")):
-        if span_s >= length_s:
-            return f"{units.significant(span_s / length_s, 2)} {unit}"
-    return f"{units.significant(span_s / 60, 2)} min"
-
-
 def _some_hosts(plan_folder: PlanFolder) -> str:
     names = [host.name for host in plan_folder.plan.hosts]
     return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
@@ -279,7 +266,7 @@ def _why(shard: ShardStatus) -> str:
     why = [shard.reason] if shard.reason else []
     if shard.clock_skew_s:
         direction = "ahead" if shard.clock_skew_s > 0 else "behind"
-        why.append(f"its clock is {_span(abs(shard.clock_skew_s))} {direction}")
+        why.append(f"its clock is {about_time(abs(shard.clock_skew_s))} {direction}")
     return "; ".join(why)
 
 

@@ -16,11 +16,7 @@ from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.scenario.wording import closest
 from corebound.workflow import init as workflow
-from corebound.workflow.init import (
-    INTEGRATIONS,
-    InitResult,
-    Integration,
-)
+from corebound.workflow.init import INTEGRATIONS, InitResult, Integration
 from corebound.workflow.options import Argument, Option
 
 _ANSWERS: Mapping[str, Sequence[Integration]] = {

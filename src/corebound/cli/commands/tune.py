@@ -15,12 +15,7 @@ from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
-from corebound.present.tune import (
-    load_text,
-    loads_sections,
-    tune_sections,
-    verification_sections,
-)
+from corebound.present.tune import load_text, loads_sections, tune_sections, verification_sections
 from corebound.workflow.tune import TuneOutcome, tune_loads, tune_scenario
 from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
 from corebound.workflow.tune_request import TuneRequest

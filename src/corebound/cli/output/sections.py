@@ -54,7 +54,8 @@ def _print_table(section: Table, console: Console) -> None:
     if rows:
         print_table(table, console)
     for note in section.notes:
-        console.print(_line(note))
+        # Not wrapped, so that a command can be copied.
+        console.print(_line(note), soft_wrap=True)
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Sequence[Text]]) -> rich.table.Table:

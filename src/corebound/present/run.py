@@ -1,0 +1,138 @@
+"""The results of a run: what `corebound run` and `show` print, and the table in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from corebound.analysis.duplicate_names import short_names
+from corebound.analysis.launch_metrics import disturbed_note, launch_counts
+from corebound.analysis.launch_modes import mode_notes
+from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.recommendation import unconfirmed
+from corebound.analysis.scenario_result import CellResult, ScenarioResult
+from corebound.analysis.time_spent import between_launches, time_spent
+from corebound.analysis.wording import (
+    NO_BASELINE,
+    NOT_MEASURED,
+    REFERENCE,
+    VerdictWord,
+    capital,
+    compared_bounds,
+    open_note,
+    relative_speed,
+    times,
+    verdict_word,
+)
+from corebound.present.sections import (
+    Change,
+    Column,
+    Duration,
+    Marked,
+    Ratio,
+    Section,
+    Sentence,
+    Table,
+    Value,
+)
+from corebound.present.time_spent import time_sentence
+from corebound.records.calibration import Calibration
+from corebound.records.launch_record import Launch
+
+
+def run_sections(
+    results: Sequence[ScenarioResult],
+    launches: Sequence[Launch],
+    calibrations: Sequence[Calibration],
+) -> Iterator[Section]:
+    """One table for each scenario that was launched, then what is said of the whole run.
+
+    Args:
+        results: The scenarios, with what is decided in all of them together.
+        launches: The launches of the run.
+        calibrations: Those of the folder of records.
+    """
+    compared = sum(cell.comparison is not None for result in results for cell in result.cells)
+    is_calibrated = True
+    for result in filter(is_launched, results):
+        calibration = calibration_for(calibrations, result.run, result.source)
+        is_calibrated &= calibration is not None or not result.ranked
+        fewest = min((len(pair.cell.summary.launches) for pair in result.ranked), default=0)
+        seen, floor = unconfirmed(result), noise_floor_note(calibration, launches=fewest)
+        notes = (seen.text if seen else "", *mode_notes(result), floor)
+        table = scenario_table(result, compared=compared)
+        yield replace(table, notes=tuple(filter(None, notes)))
+    if not is_calibrated:
+        yield Sentence(
+            "Run `corebound calibrate` to see the smallest difference this host can detect."
+        )
+    yield Sentence(f"{capital(launch_counts(launches).says)}.")
+    spent = time_spent(launches, results)
+    yield time_sentence(spent, between_launches(launches, spent.values()))
+
+
+def is_launched(result: ScenarioResult) -> bool:
+    """Whether the run did not end before the first launch of a scenario."""
+    return result.incomplete is None or result.incomplete.never < result.incomplete.of
+
+
+def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
+    """A row for each configuration, in the order of the file, compared with its baseline.
+
+    Args:
+        result: The scenario.
+        compared: The number of comparisons that `result.decided` is corrected for; 0 if it is not.
+    """
+    axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
+    return Table(
+        title=result.scenario.title,
+        columns=(
+            Column(axes or "configuration", "long"),
+            Column("median", "number"),
+            Column("interval plot", "effects"),
+            Column("against the baseline", "number"),
+            Column("verdict", "long"),
+        ),
+        rows=tuple(_row(cell, result, compared) for cell in result.cells),
+    )
+
+
+def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value, ...]:
+    summary, comparison = cell.summary, cell.comparison
+    ratio: Value = ""
+    if comparison is not None:
+        ratio = Ratio(relative_speed(comparison.speedup_ratio), compared_bounds(comparison))
+    elif cell.least_slowdown_ratio:
+        ratio = f"at least {times(cell.least_slowdown_ratio)} slower"
+    return (
+        short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label,
+        Duration(summary.median_ns, summary.interval),
+        Change(comparison, ("faster", "slower"), result.measure.margin),
+        ratio,
+        Marked(word=_word(cell), notes=tuple(filter(None, _notes(cell, result, compared)))),
+    )
+
+
+def _word(cell: CellResult) -> VerdictWord:
+    if cell.summary.median_ns is None:
+        return NOT_MEASURED
+    if cell.comparison is not None:
+        return verdict_word(cell.comparison.verdict)
+    return REFERENCE if cell.baseline is None else NO_BASELINE
+
+
+def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[str]:
+    """What is said beside a verdict: how launches failed, and why not to rely on it."""
+    if cell.summary.median_ns is None:
+        return (
+            "too slow for this budget" if status == "dropped" else status
+            for status, _ in cell.summary.counts
+        )
+    verdict = cell.comparison.verdict if cell.comparison else None
+    is_doubtful = verdict in {"faster", "slower"} and cell.cell.id not in result.decided
+    return (
+        open_note(cell.comparison),
+        f"not significant among {compared} comparisons" if compared and is_doubtful else "",
+        disturbed_note(cell.summary),
+    )
