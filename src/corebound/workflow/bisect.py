@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import (
@@ -173,7 +172,7 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
             loaded=loaded,
             request=request,
             max_launches=request.launches or loaded.scenario.measure.launches.max,
-            deadline_s=None if request.budget_s is None else time.monotonic() + request.budget_s,
+            budget=Budget(request.budget_s),
             reporter=reporter,
         )
         ending = bisection.search()
@@ -214,7 +213,7 @@ class _Bisection:
     loaded: LoadedScenario
     request: BisectRequest
     max_launches: int
-    deadline_s: float | None
+    budget: Budget
     reporter: Reporter
     runs: dict[tuple[int, ...], PreparedRun] = field(default_factory=dict)
     checks: tuple[HostCheck, ...] | None = None
@@ -266,17 +265,12 @@ class _Bisection:
     def _answer(self, ask: LaunchRequest) -> LaunchResults | None:
         """Compare the requested commits; None if the time ran out."""
         prepared = self.runs.get(ask.places) or self._prepare(ask)
-        left_s = None if self.deadline_s is None else self.deadline_s - time.monotonic()
+        left_s = self.budget.left_s
         if left_s is not None and left_s <= 0:
             return None  # building the environments took all the time
         tasks = with_launches(prepared.tasks, ask.launches)
         with ExitStack() as stack:
-            result = execute_run(
-                replace(prepared, tasks=tasks),
-                left_s,
-                self.reporter,
-                stack,
-            )
+            result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter, stack)
         self.runs[ask.places] = replace(prepared, done=result.launches)
         if result.ending == "out of time":
             return None

@@ -23,7 +23,7 @@ from corebound.scenario.compared_axis import COMMITS_SUFFIX, SIDES_SUFFIX, key_w
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
@@ -70,12 +70,13 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
     with ExitStack() as stack:
         both, originals, loaded = _resolve_sides(request, reporter.notify)
         hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        budget = Budget(request.budget_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
         prepared = announced(prepared, request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
     cells = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,

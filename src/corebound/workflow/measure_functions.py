@@ -20,7 +20,7 @@ from corebound.errors import InputError, LaunchError
 from corebound.launch import scratch
 from corebound.scenario.wording import join_words
 from corebound.workflow import prepare
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest
 
@@ -157,11 +157,12 @@ def measure_functions(
         file = _write_scenario(temporary / "functions", functions, request)
         run_request = RunRequest(files=(file,), records=records)
         hold_host(stack, reporter.notify, wait_s=request.wait_s)
+        budget = Budget(request.budget_s)
         prepared = prepare.prepare_run(run_request, reporter.notify)
         # What this process was started with is not how to measure this again.
         run = replace(prepared.run, argv=("corebound", "run", str(file)))
         prepared = preflight(replace(prepared, run=run), reporter)
-        result = execute_run(prepared, request.budget_s, reporter, stack)
+        result = execute_run(prepared, budget, reporter, stack)
     _require_results(result)
     return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -44,7 +43,7 @@ from corebound.stats.halving import least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import (
     PreparedRun,
@@ -119,10 +118,10 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
 
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Do what `tune_scenario` does, on a host that is held already."""
+    budget = Budget(request.budget_s)
     # What the files set is launched after the race, within the same budget.
-    share = 1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE
-    race_budget_s = request.budget_s and share * request.budget_s
-    prepared = _prepare(replace(request, budget_s=race_budget_s), reporter.notify)
+    of_race = budget.share(1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE)
+    prepared = _prepare(replace(request, budget_s=of_race.whole_s), reporter.notify)
     if prepared.note is not None:
         reporter.notify(prepared.note)
     prepared = preflight(prepared, reporter)
@@ -133,9 +132,8 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if not prepared.done:
         reporter.notify(_forecast(prepared, task, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
-    begin_s = time.monotonic()
     with ExitStack() as running:
-        launched = execute_run(prepared, race_budget_s, shown, running)
+        launched = execute_run(prepared, of_race, shown, running)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[Proof, ...] = ()
     if request.emit and result.to_set is None:
@@ -158,7 +156,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
             written,
             records=request.records,
             folder=request.out,
-            budget_s=request.budget_s and max(begin_s + request.budget_s - time.monotonic(), 0.0),
+            budget=budget,
             reporter=reporter,
         )
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
@@ -176,22 +174,16 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
         CoreboundError: The scenario or the host does not allow it.
     """
     loads = _loads(load_one(request), tuple(dict.fromkeys(request.each)))
-    begin_s = time.monotonic()
-
-    def left_s(share: float) -> float | None:
-        if request.budget_s is None:
-            return None
-        return max(share * request.budget_s - (time.monotonic() - begin_s), 0.0)
-
     outcomes = []
     with ExitStack() as stack:
         hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        budget = Budget(request.budget_s)
         for index, load in enumerate(loads):
-            left = left_s(_RACES_SHARE)
+            left_s = budget.share(_RACES_SHARE).left_s
             of_load = replace(
                 request,
                 load=load,
-                budget_s=None if left is None else left / (len(loads) - index),
+                budget_s=left_s and max(left_s, 0.0) / (len(loads) - index),
                 out=request.out / "-".join(f"{name}-{value}" for name, value in load),
             )
             outcome = race(of_load, reporter)
@@ -201,7 +193,7 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
         together = loads_result(results, checks)
         for result, key in together.unchecked:
             checks.setdefault(result.run.id, []).append(
-                _check(result, key, request, left_s(1.0), reporter)
+                _check(result, key, request, budget, reporter)
             )
     return LoadsOutcome(outcomes=tuple(outcomes), loads=loads_result(results, checks))
 
@@ -226,7 +218,7 @@ def _loads(
 
 
 def _check(
-    result: TuneResult, key: str, request: TuneRequest, budget_s: float | None, reporter: Reporter
+    result: TuneResult, key: str, request: TuneRequest, budget: Budget, reporter: Reporter
 ) -> TuneResult:
     """Launch the recommended configuration of a load and the common one, as after a race."""
     recommended = result.recommended
@@ -238,7 +230,7 @@ def _check(
     )
     prepared = again(result, {recommended.key, key}, recommended, request, reporter.notify)
     with ExitStack() as running:
-        launched = execute_run(preflight(prepared, reporter), budget_s, reporter, running)
+        launched = execute_run(preflight(prepared, reporter), budget, reporter, running)
     return analyse_tuning(launched.run, launched.launches)
 
 

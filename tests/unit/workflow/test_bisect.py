@@ -52,7 +52,7 @@ def test_a_budget_that_building_has_used_up_begins_no_run(
         loaded=nothing,
         request=nothing,
         max_launches=3,
-        deadline_s=0.0,
+        budget=bisect.Budget(1.0, since_s=-1.0),
         reporter=nothing,
         runs={(0, 1): cast("Any", object())},
     )
