@@ -166,13 +166,15 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
         )
     loaded = _single_cell(load_comparable(request, reporter.notify), request.files[0])
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
         bisection = _Bisection(
             commits=(ends[0], *between),
             loaded=loaded,
             request=request,
             max_launches=request.launches or loaded.scenario.measure.launches.max,
-            budget=Budget(request.budget_s),
+            budget=Budget(request.budget_s, request.begin_s + waited_s),
             reporter=reporter,
         )
         ending = bisection.search()

@@ -64,13 +64,13 @@ def calibrate_scenarios(request: CalibrateRequest, reporter: Reporter) -> Calibr
         reporter: Shows the progress, and scenarios with too few launches.
     """
     with ExitStack() as stack:
-        hold_host(
+        waited_s = hold_host(
             stack,
             reporter.notify,
             wait_s=request.wait_s,
             validate=lambda: plan_suite(request),
         )
-        budget = Budget(request.budget_s)
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         prepared = announced(_prepare(request, reporter), request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
     calibrations = []

@@ -69,8 +69,10 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
         )
     with ExitStack() as stack:
         both, originals, loaded = _resolve_sides(request, reporter.notify)
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
-        budget = Budget(request.budget_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade

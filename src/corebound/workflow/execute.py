@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
@@ -73,11 +73,11 @@ class Budget(Struct, frozen=True):
 
     Attributes:
         whole_s: The time in seconds; None is no limit.
-        since_s: When it began, by the monotonic clock.
+        since_s: When it began, by the monotonic clock; later if the command waited for another run.
     """
 
     whole_s: float | None
-    since_s: float = field(default_factory=time.monotonic)
+    since_s: float
 
     @property
     def left_s(self) -> float | None:
@@ -95,6 +95,9 @@ class Budget(Struct, frozen=True):
     def share(self, share: float) -> Budget:
         """One that began with this one and has a share of its time."""
         return Budget(self.whole_s and share * self.whole_s, self.since_s)
+
+
+NO_LIMIT = Budget(None, 0.0)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -230,8 +233,8 @@ def hold_host(
     unlocked: bool = False,
     wait_s: float = 0.0,
     validate: Callable[[], object] = lambda: None,
-) -> None:
-    """Hold the host's lock until the stack ends.
+) -> float:
+    """Hold the host's lock until the stack ends; returns how long that took, in seconds.
 
     Args:
         stack: Releases the lock.
@@ -252,14 +255,16 @@ def hold_host(
             where="corebound",
             fix="Raise the limit: `ulimit -n 1024`.",
         )
+    if not unlocked and is_held():
+        validate()
+    waits_since_s = time.monotonic()
     if not unlocked:
-        if is_held():
-            validate()
         stack.enter_context(
             host_lock(
                 wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")
             )
         )
+    return time.monotonic() - waits_since_s
 
 
 def execute_run(

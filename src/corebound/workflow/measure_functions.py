@@ -155,9 +155,9 @@ def measure_functions(
         temporary = stack.enter_context(scratch.scratch_folder())
         records = request.records or temporary / "records"
         file = _write_scenario(temporary / "functions", functions, request)
-        run_request = RunRequest(files=(file,), records=records)
         hold_host(stack, reporter.notify, wait_s=request.wait_s)
-        budget = Budget(request.budget_s)
+        run_request = RunRequest(files=(file,), records=records)
+        budget = Budget(request.budget_s, run_request.begin_s)
         prepared = prepare.prepare_run(run_request, reporter.notify)
         # What this process was started with is not how to measure this again.
         run = replace(prepared.run, argv=("corebound", "run", str(file)))

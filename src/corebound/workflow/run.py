@@ -63,7 +63,7 @@ def run_suite(
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
     with ExitStack() as stack:
-        hold_host(
+        waited_s = hold_host(
             stack,
             reporter.notify,
             unlocked=request.unlocked,
@@ -71,7 +71,7 @@ def run_suite(
             # Mistakes are reported at once, not after waiting for another run.
             validate=lambda: plan_suite(request) if request.files else None,
         )
-        budget = Budget(request.budget_s)
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         prepared = with_forecasts(
             _begin(request, reporter.notify), request.records, request.budget_s
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -106,19 +107,19 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         CoreboundError: The scenario or the host does not allow it.
     """
     with ExitStack() as stack:
-        hold_host(
+        waited_s = hold_host(
             stack,
             reporter.notify,
             unlocked=request.unlocked,
             wait_s=request.wait_s,
             validate=lambda: load_one(request),
         )
-        return race(request, reporter)
+        return race(replace(request, begin_s=request.begin_s + waited_s), reporter)
 
 
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Do what `tune_scenario` does, on a host that is held already."""
-    budget = Budget(request.budget_s)
+    budget = Budget(request.budget_s, request.begin_s)
     # What the files set is launched after the race, within the same budget.
     of_race = budget.share(1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE)
     prepared = _prepare(replace(request, budget_s=of_race.whole_s), reporter.notify)
@@ -176,14 +177,17 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
     loads = _loads(load_one(request), tuple(dict.fromkeys(request.each)))
     outcomes = []
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
-        budget = Budget(request.budget_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         for index, load in enumerate(loads):
             left_s = budget.share(_RACES_SHARE).left_s
             of_load = replace(
                 request,
                 load=load,
                 budget_s=left_s and max(left_s, 0.0) / (len(loads) - index),
+                begin_s=time.monotonic(),
                 out=request.out / "-".join(f"{name}-{value}" for name, value in load),
             )
             outcome = race(of_load, reporter)

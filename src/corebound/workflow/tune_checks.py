@@ -46,7 +46,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.workflow.artefact_checks import check_artefact
-from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
+from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.projects import Notify
@@ -323,7 +323,7 @@ def _measure_again(
         )
     finalists = {recommended.key, *before.standing.finalists.keys}
     prepared = again(before, finalists, recommended, request, reporter.notify)
-    result = execute_run(preflight(prepared, reporter), Budget(None), reporter, stack)
+    result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter, stack)
     now = analyse_tuning(result.run, result.launches)
     return VerifyResult(
         verification=verification(before, now),

@@ -144,7 +144,7 @@ def test_a_run_that_ends_before_its_first_launch_leaves_nothing(
     prepared = PreparedRun(run=a_run(), file=tmp_path / "host" / "r1.jsonl", tasks=())
 
     with ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
-        result = execute.execute_run(prepared, execute.Budget(1.0), CallReporter(None), stack)
+        result = execute.execute_run(prepared, execute.NO_LIMIT, CallReporter(None), stack)
         assert (result.document["records"] is not None) == is_kept
 
     assert [*jsonl.files(tmp_path)] == [prepared.file] * is_kept
