@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec.structs import replace
 
 from corebound.analysis.serialize import attributes
+from corebound.analysis.wording import count, total_time
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
@@ -24,6 +25,7 @@ from corebound.stats.bisection import (
     LaunchResults,
     Outcome,
     OutOfTimeError,
+    least_launches,
     search,
 )
 from corebound.stats.comparison import log_ratios
@@ -33,6 +35,7 @@ from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
 from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
+from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import (
@@ -313,8 +316,25 @@ class _Bisection:
             resume=not self.request.fresh,
         )
         if self.checks is None:
+            if (note := self._shortage_note(prepared)) is not None:
+                self.reporter.notify(note)
             prepared = preflight(prepared, self.reporter)
             self.checks = prepared.run.preflight
         elif prepared.run.preflight is None:
             prepared = replace(prepared, run=replace(prepared.run, preflight=self.checks))
         return prepared
+
+    def _shortage_note(self, prepared: PreparedRun) -> str | None:
+        """What the search needs at least, if its budget probably holds less; else None."""
+        forecasts = forecast_tasks(
+            prepared.tasks, prepared.run.host.id, self.request.records, budget_s=None
+        )
+        last = len(self.commits) - 1
+        launches = least_launches(last, self.min_launches) - len(prepared.done)
+        least_s = sum(launches * forecast.launch_s for forecast in forecasts)
+        if self.budget.whole_s is None or least_s <= self.budget.whole_s:
+            return None
+        return (
+            f"The budget is probably too short: a search among {count(last, 'commit')} needs at"
+            f" least {launches} launches, about {total_time(round(least_s * 1e9))}."
+        )

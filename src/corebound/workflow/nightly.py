@@ -53,6 +53,7 @@ NIGHTS = Path("reports/nights")
 # How much of the budget is over when the run ends, and when its regressions are confirmed, for
 # which there is always some time. The rest is for the pages.
 _RUN_SHARE, _CONFIRMED_SHARE, _LEAST_CONFIRM_SHARE = 0.85, 0.95, 0.05
+_MOST_AFTER_S = 60.0
 _RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 
 
@@ -132,11 +133,12 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
     config = ("--config", str(request.config))
     wait = ("--wait", f"{request.wait_s:.0f}s") if request.wait_s else ()
     runs = _runs_since(request.records, host, journal.stamp)
-    budget = Budget(request.budget_s - sum(map(_spent_s, runs)), time.monotonic())
+    begin_s = time.monotonic()
+    budget = Budget(request.budget_s - sum(map(_spent_s, runs)), begin_s)
 
-    def left(share: float, *, least: float = 0.0) -> tuple[str, str]:
-        left_s = max(budget.share(share).left_s or 0.0, least * request.budget_s, 1.0)
-        return "--budget", f"{left_s:.0f}s"
+    def left(share: float, *, least: float = 0.0, after_s: float = 0.0) -> tuple[str, str]:
+        left_s = (budget.share(share).left_s or 0.0) - after_s
+        return "--budget", f"{max(left_s, least * request.budget_s, 1.0):.0f}s"
 
     if request.update:
         yield Step(name="update", command=_corebound_command("update", *config), once=True)
@@ -145,8 +147,10 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
         command=_corebound_command("environment", "make", *_for_options(files)),
     )
     yield Step(name="doctor", command=_corebound_command("doctor", "--json"))
+    # On a busy host, the steps that follow take as long as those that precede.
+    after_s = min(time.monotonic() - begin_s, _MOST_AFTER_S)
     run = _corebound_command(
-        "run", *files, "--profile", request.profile, *left(_RUN_SHARE),
+        "run", *files, "--profile", request.profile, *left(_RUN_SHARE, after_s=after_s),
         "--favour-doubtful", "--json", *config, *records, *wait,
         *(("--resume",) if runs else ()),
     )  # fmt: skip
