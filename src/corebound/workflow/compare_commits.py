@@ -199,4 +199,4 @@ def _missing_reason(cell: CellResult | None) -> str:
     if cell is None:
         return "not launched in the available time"
     last = cell.launches[-1]
-    return f"{last.status}: {last.reason}" if last.reason else last.status
+    return ": ".join(filter(None, (last.status, cell.bound, last.reason)))

@@ -23,7 +23,6 @@ from corebound.analysis.wording import (
     compared_bounds,
     open_note,
     relative_speed,
-    times,
     verdict_word,
 )
 from corebound.cli.options import Json, Quiet
@@ -184,9 +183,8 @@ def _row(cell: CellResult, decided: frozenset[str]) -> Sequence[str]:
             "too slow for this budget" if status == "dropped" else status
             for status, _ in cell.summary.counts
         )
-        least = cell.least_slowdown_ratio
-        bound = f"at least {times(least)} slower" if least else "–"
-        return label, "–", bound, "–", statuses
+        bound = cell.bound.removesuffix(" than the baseline")
+        return label, "–", bound or "–", "–", statuses
     disturbed = disturbed_note(cell.summary)
     if comparison is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
