@@ -151,8 +151,11 @@ def race_table(result: TuneResult) -> Table:
 
 def _screened_text(one: Dropped) -> str:
     """Why a configuration did not race, with what its few iterations are worth."""
+    if one.reason is not None:
+        bound = f"at least {one.ratio[1]:,.1f}× slower than the best; " if one.ratio else ""
+        return f"{bound}{one.reason}"
     if one.ratio is None:
-        return one.reason or ""
+        return ""
     if one.ratio[0] >= HOPELESS:
         return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
     return f"screened out: took {one.ratio[0]:.2f}× as long as the best"
@@ -582,7 +585,7 @@ def _dropped(result: TuneResult, one: Dropped) -> dict[str, Any]:
         **cell_identity(str(result.source.document["name"]), one.key),
         "block": one.block,
         "by": one.by,
-        "ratio": one.ratio[0] if one.ratio else None,
+        "ratio": one.ratio[0] if one.ratio and one.reason is None else None,
         # A screening has no bound.
         "least_ratio": one.ratio[1] or None if one.ratio else None,
         "reason": one.reason,

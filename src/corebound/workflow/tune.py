@@ -40,7 +40,7 @@ from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
-from corebound.stats.halving import least_budget_s, screened_with_time
+from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
@@ -131,7 +131,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if tuning is None:
         raise ValueError("a race has a rule")
     if not prepared.done:
-        reporter.notify(_forecast(prepared, task, request.records))
+        reporter.notify(_forecast(prepared, task, tuning, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
     with ExitStack() as running:
         launched = execute_run(prepared, of_race, shown, running)
@@ -356,19 +356,19 @@ def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     return tuple(layer for environment in made for layer in blas_layers(environment.python))
 
 
-def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:
+def _forecast(prepared: PreparedRun, task: Task, tuning: Tuning, records: Path) -> str:
     """How long an answer takes, by the last race of the same kind or a guess."""
-    run, cells = prepared.run, task.contest.cells
+    run, cells, rule = prepared.run, task.contest.cells, tuning.rule
     for stored in latest_tunings(records, []):
         before = stored.run
         if (before.host.id, _kind_of(before)) == (run.host.id, _kind_of(run)):
             durations_s = _durations_s(stored)
             if durations_s:
                 launch_s = statistics.fmean(durations_s)
-                return forecast_note(len(cells), launch_s, since=before.started_at)
+                return forecast_note(len(cells), launch_s, rule, since=before.started_at)
     keys = {cell.key for cell in cells}
     usual = guess([planned for planned in task.planned if planned.cell.key in keys])
-    return forecast_note(len(cells), usual.launch_s if usual else 0.0)
+    return forecast_note(len(cells), usual.launch_s if usual else 0.0, rule)
 
 
 def _durations_s(stored: StoredTuning) -> list[float]:
@@ -387,17 +387,23 @@ def _kind_of(run: Run) -> tuple[object, ...]:
     return names, run.profile, tuning and (tuning.objective, tuning.load)
 
 
-def forecast_note(candidates: int, launch_s: float, *, since: str | None = None) -> str:
+def forecast_note(
+    candidates: int, launch_s: float, rule: RaceRule, *, since: str | None = None
+) -> str:
     """How long an answer takes at least, before the first launch.
 
     Args:
         candidates: How many configurations take part.
         launch_s: The expected duration of a launch, in seconds.
+        rule: The rule of the race.
         since: When the race started that this is judged by; None for a guess.
     """
-    launches = candidates + least_fresh_launches(candidates)
-    text = f"{count(candidates, 'configuration')} take part. An answer needs at least"
-    text += f" {launches} launches"
+    text, least = f"{count(candidates, 'configuration')} take part.", candidates
+    if has_screening(rule, candidates):
+        # As many as the budget has time for, the most promising first.
+        text, least = f"{text} Short launches choose which of them race.", 2
+    launches = least + least_fresh_launches(least)
+    text += f" An answer needs at least {launches} launches"
     if since is not None:
         return f"{text}: about {_about(launches * launch_s)}, judged by the race of {day(since)}."
     low_s, high_s = (launches * launch_s * factor for factor in (1 / GUESS_FACTOR, GUESS_FACTOR))
