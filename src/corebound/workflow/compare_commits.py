@@ -158,7 +158,7 @@ def _exit_code(cells: Sequence[CellAtCommits], result: RunResult) -> int:
     """See `InterleavedComparison.exit_code`."""
     if any(cell.is_regression for cell in cells):
         return REGRESSION
-    if not any(cell.missing for cell in cells):
+    if not any(cell.missing for cell in cells) and (cells or result.ending == "complete"):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code
