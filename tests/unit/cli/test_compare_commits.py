@@ -147,3 +147,10 @@ def test_cpu_time_differs_if_its_ratio_is_outside_the_interval_of_elapsed_time(
     cpu_ratio: float | None, differs: bool
 ) -> None:
     assert an_inconclusive_pair(cpu_ratio=cpu_ratio).cpu_differs is differs
+
+
+@pytest.mark.parametrize(("ending", "code"), [("out of time", 5), ("complete", 0)])
+def test_a_budget_that_building_has_used_up_is_no_success(ending: Ending, code: int) -> None:
+    result = RunResult(run=a_run(), file=Path("run.jsonl"), launches=(), ending=ending)
+
+    assert compare_commits._exit_code((), result) == code
