@@ -298,13 +298,15 @@ def _rank(launched: Sequence[Entrant], blocks: int) -> tuple[dict[str, float], t
     gone = {one.key for one in launched if any(block < blocks for block in one.failures)}
     means = {one.key: _mean_log(one, blocks) for one in launched if one.key not in gone}
     best = min(means.values(), default=0.0)
+
+    def least(one: Entrant, block: int) -> tuple[float, float] | None:
+        if block not in one.bounds or not means:
+            return None
+        ratio = exp(one.bounds[block] - best)
+        return ratio, ratio
+
     failed = tuple(
-        Dropped(
-            key=one.key,
-            block=block,
-            ratio=(exp(one.bounds[block] - best),) * 2 if block in one.bounds and means else None,
-            reason=reason,
-        )
+        Dropped(key=one.key, block=block, ratio=least(one, block), reason=reason)
         for one in launched
         for block, reason in one.failures.items()
         if block < blocks

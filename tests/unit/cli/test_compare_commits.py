@@ -18,9 +18,13 @@ from corebound.present.compare import compare_sections, rows_table
 from corebound.present.markdown import markdown
 from corebound.present.sections import Marked, Ratio
 from corebound.records.run_record import Commit
+from corebound.runner import Ending
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
+from corebound.workflow import compare_commits
 from corebound.workflow.comparison_sides import sides_of_commits
+from corebound.workflow.execute import RunResult
+from support.build import a_run
 from support.markup import parse_xml
 from support.tables import column
 

@@ -9,6 +9,7 @@ import pytest
 
 from corebound.stats import bisection
 from corebound.workflow import bisect
+from corebound.workflow.execute import Budget
 from support.build import a_cell, a_run
 
 
@@ -53,7 +54,7 @@ def test_a_budget_that_building_has_used_up_begins_no_run(
         loaded=nothing,
         request=nothing,
         max_launches=3,
-        budget=bisect.Budget(1.0, since_s=-1.0),
+        budget=Budget(1.0, since_s=-1.0),
         reporter=nothing,
         runs={(0, 1): cast("Any", object())},
     )
@@ -73,7 +74,7 @@ def test_a_budget_that_is_too_short_for_the_search_is_told_before_it_starts(
         loaded=cast("Any", SimpleNamespace(scenario=SimpleNamespace(measure=measure))),
         request=anything,
         max_launches=30,
-        budget=bisect.Budget(budget_s, since_s=0.0),
+        budget=Budget(budget_s, since_s=0.0),
         reporter=anything,
     )
 

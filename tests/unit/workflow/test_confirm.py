@@ -11,6 +11,7 @@ import pytest
 from corebound.api.reporter import CallReporter
 from corebound.errors import LaunchError
 from corebound.machine import discovery, identity
+from corebound.records import documents
 from corebound.workflow import confirm
 
 
@@ -25,11 +26,12 @@ def test_a_budget_is_shared_and_what_it_does_not_hold_is_left_for_the_next_time(
         now_s += 40
         return change
 
-    monkeypatch.setattr(confirm, "time", SimpleNamespace(monotonic=lambda: now_s))
-    monkeypatch.setattr("corebound.workflow.execute.time", confirm.time)
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr(confirm, "time", clock)
+    monkeypatch.setattr("corebound.workflow.execute.time", clock)
     monkeypatch.setattr(confirm, "commit_pair", lambda *_: object())
     monkeypatch.setattr(confirm, "confirm_by_commits", measured)
-    monkeypatch.setattr(confirm.documents, "keep_confirmation", lambda one, _: kept.append(one))
+    monkeypatch.setattr(documents, "keep_confirmation", lambda one, _: kept.append(one))
     host = identity.host(discovery.live_topology()).id
     change = cast("Any", SimpleNamespace(series=SimpleNamespace(host=host)))
 

@@ -153,7 +153,7 @@ def test_a_run_that_ends_before_its_first_launch_leaves_nothing(
 def test_planning_is_part_of_a_budget_and_what_follows_the_launches_has_as_much_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(execute.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr("corebound.workflow.execute.time.monotonic", lambda: 100.0)
 
     assert execute.Budget(60.0, since_s=99.0).for_launches_s == 58.0
     assert execute.Budget(60.0, since_s=70.0).for_launches_s == 28.0
