@@ -96,8 +96,9 @@ def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
 def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     """The run's budget if its launches show that it ran out: `1h30m`; else empty.
 
-    The budget ran out if the last launch began within it and ended after it. A launch that began
-    later belongs to a command that resumed the run; records do not store that command's budget.
+    It ran out if the last launch began within it, and it had no time for launches that took as long
+    as the longest so far. A launch that began later belongs to a command that resumed the run;
+    records do not store that command's budget.
 
     Args:
         run: The run.
@@ -105,15 +106,19 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     """
     if run.budget_s is None or not launches:
         return ""
-    began = days_since_1970(min(launch.started_at for launch in launches))
+    began = days_since_1970(run.started_at)
     last = max(launches, key=lambda launch: (launch.started_at, launch.duration_ns))
     last_began = days_since_1970(last.started_at)
     if began is None or last_began is None:
         return ""
-    began_s = (last_began - began) * 86_400
-    took_ns = (one.duration_ns for one in launches if one.id in {last.id, *last.started_with})
-    ended_s = began_s + sum(took_ns) / 1e9
-    is_up = began_s - _ROUNDED_S <= run.budget_s <= ended_s + _ROUNDED_S
+    took_s = {launch.id: launch.duration_ns / 1e9 for launch in launches}
+
+    def together_s(launch: Launch) -> float:
+        return sum(took_s.get(one, 0.0) for one in (launch.id, *launch.started_with))
+
+    last_began_s = (last_began - began) * 86_400
+    another_s = last_began_s + together_s(last) + max(map(together_s, launches))
+    is_up = last_began_s - _ROUNDED_S <= run.budget_s <= another_s + _ROUNDED_S
     return _as_typed(run.budget_s) if is_up else ""
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, spent_budget
-from corebound.analysis.wording import OpenReason, open_reason
+from corebound.analysis.wording import OpenReason, open_reason, times
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.planning.models import Placement
@@ -94,6 +94,12 @@ class CellResult(Struct, frozen=True, kw_only=True):
     def is_measured(self) -> bool:
         """Whether any launch of it has a result."""
         return self.summary.median_ns is not None
+
+    @property
+    def bound(self) -> str:
+        """How much slower than its baseline it is at least, in words; empty if unknown."""
+        least = self.least_slowdown_ratio
+        return f"at least {times(least)} slower than the baseline" if least else ""
 
     @property
     def placement(self) -> Placement | None:

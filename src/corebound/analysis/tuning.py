@@ -116,12 +116,16 @@ def entrants(
 def _entrant(
     cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
 ) -> Entrant:
-    log_costs, cpu_logs, failures, disturbed, cpus = {}, {}, {}, set[int](), 0
+    log_costs, cpu_logs, failures, bounds = {}, {}, {}, {}
+    disturbed, cpus, objective = set[int](), 0, OBJECTIVES[tuning.objective]
     for block, launch in launches.items():
         if launch.status == "skipped":
             continue
         if launch.status != "ok":
             failures[block] = launch.reason or f"The launch {launch.status}."
+            if launch.least_iteration_ns and not objective.is_cpu_time:
+                of_workers = cell.workers if objective.is_of_all_workers else 1
+                bounds[block] = math.log(launch.least_iteration_ns / of_workers)
             continue
         summary = summarise(launch)
         judged = objective_summary(summary, cell, tuning.objective)
@@ -140,6 +144,7 @@ def _entrant(
         log_costs=log_costs,
         cpu_logs=cpu_logs,
         failures=failures,
+        bounds=bounds,
         disturbed=frozenset(disturbed),
         cpus=cpus,
         is_default=cell.key == of.default,

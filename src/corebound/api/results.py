@@ -262,6 +262,7 @@ class Results:
         confirm: bool = False,
         config: str | PathLike[str] = CONFIG,
         wait_s: float = 60.0,
+        budget_s: float | None = None,
         notify: Callable[[str], object] | None = None,
     ) -> Regressions:
         """The lasting changes of all histories, as `corebound regressions` finds them.
@@ -275,6 +276,7 @@ class Results:
             confirm: Whether to measure suspected regressions again first.
             config: The asv.conf.json of the project under test, to confirm.
             wait_s: How long to wait for another run on this host, in seconds.
+            budget_s: Time limit for `confirm`, in seconds; None is no limit.
             notify: Called with each line about the progress; `print` shows them.
 
         Raises:
@@ -287,7 +289,11 @@ class Results:
         analysed = analyse_history(self._folder("regressions"), Path(status), _warn)
         if confirm:
             analysed = confirm_open_changes(
-                analysed, CallReporter(notify), config=Path(config), wait_s=wait_s
+                analysed,
+                CallReporter(notify),
+                config=Path(config),
+                wait_s=wait_s,
+                budget_s=budget_s,
             )
         return regressions_of(analysed, str(site))
 

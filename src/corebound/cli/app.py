@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -48,6 +49,7 @@ class Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command by name; None if there is none."""
+        begin_s = time.monotonic()
         location = self.locations.get(cmd_name)
         if location is None:
             return super().get_command(ctx, cmd_name)
@@ -63,7 +65,7 @@ class Group(TyperGroup):
             function = commands.command_of(tool) if tool else getattr(commands, name)
             bound = _import("corebound.cli.binder").bound
             interrupts.raise_exceptions()
-            parent.command(cmd_name, help=_help(function.__doc__))(bound(function))
+            parent.command(cmd_name, help=_help(function.__doc__))(bound(function, begin_s=begin_s))
         return typer.main.get_group(parent).commands[cmd_name]
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:

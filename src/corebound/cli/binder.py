@@ -68,11 +68,15 @@ class _Declared(Struct, frozen=True, kw_only=True):
         return typer.Option(default, *filter(None, (name, one.short)), **about)
 
 
-def bound(function: Callable[..., None]) -> Callable[..., None]:
+def bound(function: Callable[..., None], *, begin_s: float) -> Callable[..., None]:
     """The function that typer makes a command of, for a command as it is written.
 
     A command has a request, of which each option is one on the command line, and parameters of its
     own, which only the terminal has.
+
+    Args:
+        function: The command as it is written.
+        begin_s: When it began, by the monotonic clock, for requests that have a budget.
     """
     parameters: list[inspect.Parameter] = []
     declared: dict[str, _Declared] = {}
@@ -93,9 +97,10 @@ def bound(function: Callable[..., None]) -> Callable[..., None]:
     def call(**typed: Any) -> None:
         values = {name: declared[name].value(value) for name, value in typed.items()}
         for name, request in requests.items():
-            values[name] = request(
-                **{one.name: values.pop(one.name) for one in _options_of(request)}
-            )
+            fields_of = {one.name: values.pop(one.name) for one in _options_of(request)}
+            if "begin_s" in request.__struct_fields__:
+                fields_of["begin_s"] = begin_s
+            values[name] = request(**fields_of)
         function(**values)
 
     call.__dict__.update(__signature__=inspect.Signature(parameters))

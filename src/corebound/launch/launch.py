@@ -240,7 +240,8 @@ class _Session:
         except LaunchError as error:
             status, reason = "failed", (error.what, error.fix)
         finally:
-            least_iteration_ns = self._least_iteration_ns() if status == "dropped" else None
+            is_ended = status in {"dropped", "timed-out"}
+            least_iteration_ns = self._least_iteration_ns() if is_ended else None
             leftovers = self._clean_up()
         elapsed_ns = time.monotonic_ns() - self._began_ns
         role = self._spec.role

@@ -22,7 +22,6 @@ from corebound.analysis.wording import (
     compared_bounds,
     open_note,
     relative_speed,
-    times,
     verdict_word,
 )
 from corebound.present.sections import (
@@ -103,8 +102,8 @@ def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value
     ratio: Value = ""
     if comparison is not None:
         ratio = Ratio(relative_speed(comparison.speedup_ratio), compared_bounds(comparison))
-    elif cell.least_slowdown_ratio:
-        ratio = f"at least {times(cell.least_slowdown_ratio)} slower"
+    elif cell.bound:
+        ratio = cell.bound.removesuffix(" than the baseline")
     return (
         short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label,
         Duration(summary.median_ns, summary.interval),

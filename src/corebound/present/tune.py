@@ -151,8 +151,11 @@ def race_table(result: TuneResult) -> Table:
 
 def _screened_text(left: Dropped) -> str:
     """Why a configuration did not race, with what its few iterations are worth."""
+    if left.reason is not None:
+        bound = f"at least {left.ratio[1]:,.1f}× slower than the best; " if left.ratio else ""
+        return f"{bound}{left.reason}"
     if left.ratio is None:
-        return left.reason or ""
+        return ""
     if left.ratio[0] >= HOPELESS:
         return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
     return f"screened out: took {left.ratio[0]:.2f}× as long as the best"
@@ -580,7 +583,7 @@ def _dropped(result: TuneResult, left: Dropped) -> dict[str, Any]:
         **cell_identity(str(result.source.document["name"]), left.key),
         "block": left.block,
         "by": left.by,
-        "ratio": left.ratio[0] if left.ratio else None,
+        "ratio": left.ratio[0] if left.ratio and left.reason is None else None,
         # A screening has no bound.
         "least_ratio": left.ratio[1] or None if left.ratio else None,
         "reason": left.reason,

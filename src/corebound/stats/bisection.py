@@ -88,6 +88,20 @@ def launch_counts(least: int, most: int) -> tuple[int, ...]:
     return (*counts, most) if most > counts[-1] else tuple(counts)
 
 
+def least_launches(last: int, least: int) -> int:
+    """How many launches a search needs at least: of the ends, of each middle, of the last pair.
+
+    Args:
+        last: As for `search`.
+        least: As for `search`.
+
+    >>> least_launches(1, 6), least_launches(8, 6)
+    (12, 78)
+    """
+    halvings = int(math.log2(last))
+    return max(least, _SMALLEST_LOOK) * (2 + (3 * halvings + 2 if halvings else 0))
+
+
 def error_share(test: int, planned: int) -> float:
     """The error probability of one test, chosen so that all tests together keep within ALPHA.
 

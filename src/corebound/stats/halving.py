@@ -205,6 +205,10 @@ def screen(
         }
         near = tuple(key for key in ranked if key not in hopeless)
         remaining, is_over = _keep(near, least, time)
+        again = _again([by_key[key] for key in launched], near, remaining, blocks)
+        another_s = (len(remaining) + len(again)) * launch_s
+        if again and time.race(1, after_s=another_s) >= FINALISTS:
+            remaining, is_over = (*remaining, *again), False
         behind = (
             Dropped(key=key, block=blocks - 1, by=next(iter(ranked)), ratio=(ratio, 0.0))
             for key, ratio in ranked.items()
@@ -268,17 +272,45 @@ def _without(skipped: Container[str], keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in skipped)
 
 
+def _mean_log(one: Entrant, blocks: int) -> float:
+    """The mean logarithm of its costs, without disturbed launches if it has others."""
+    quiet = {
+        block: cost
+        for block, cost in one.log_costs.items()
+        if block < blocks and block not in one.disturbed
+    }
+    return mean_log(quiet or one.log_costs, blocks)
+
+
+def _again(
+    launched: Sequence[Entrant], near: Sequence[str], remaining: Container[str], blocks: int
+) -> tuple[str, ...]:
+    """Those that one disturbed launch would cut; none if disturbances are usual on this host."""
+    disturbed = [one for one in launched if not one.disturbed.isdisjoint(range(blocks))]
+    if 2 * len(disturbed) > len(launched):
+        return ()
+    once = {one.key for one in disturbed if len([*filter(blocks.__gt__, one.log_costs)]) == 1}
+    return tuple(key for key in near if key in once and key not in remaining)
+
+
 def _rank(launched: Sequence[Entrant], blocks: int) -> tuple[dict[str, float], tuple[Dropped, ...]]:
     """Those that may go on with the ratios of their costs to the best, and those that failed."""
+    gone = {one.key for one in launched if any(block < blocks for block in one.failures)}
+    means = {one.key: _mean_log(one, blocks) for one in launched if one.key not in gone}
+    best = min(means.values(), default=0.0)
+
+    def least(one: Entrant, block: int) -> tuple[float, float] | None:
+        if block not in one.bounds or not means:
+            return None
+        ratio = exp(one.bounds[block] - best)
+        return ratio, ratio
+
     failed = tuple(
-        Dropped(key=one.key, block=block, reason=reason)
+        Dropped(key=one.key, block=block, ratio=least(one, block), reason=reason)
         for one in launched
         for block, reason in one.failures.items()
         if block < blocks
     )
-    gone = {one.key for one in failed}
-    means = {one.key: mean_log(one.log_costs, blocks) for one in launched if one.key not in gone}
-    best = min(means.values(), default=0.0)
     return {key: exp(means[key] - best) for key in sorted(means, key=means.__getitem__)}, failed
 
 

@@ -45,6 +45,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
         log_costs: By block, the logarithm of its launch's cost: less is better.
         cpu_logs: By block, the logarithm of the CPU time that its launch took for one iteration.
         failures: By block, why its launch has no cost.
+        bounds: By block, the logarithm of the least cost of a launch that was ended before its end.
         disturbed: The blocks in which something outside disturbed most of its launch.
         cpus: How many CPUs it occupies.
         is_default: Whether nothing has to be set for it.
@@ -54,6 +55,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
     log_costs: Mapping[int, float]
     cpu_logs: Mapping[int, float] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
+    bounds: Mapping[int, float] = field(default_factory=dict)
     disturbed: frozenset[int] = frozenset()
     cpus: int = 1
     is_default: bool = False
@@ -66,8 +68,8 @@ class Dropped(Struct, frozen=True, kw_only=True):
         key: Its name.
         block: The last block that launched it.
         by: The leader that it was compared with; None if its launch failed.
-        ratio: Its cost over the leader's, and the least that this can be; None if its launch
-            failed.
+        ratio: Its cost over the leader's, and the least that this can be, which are the same if its
+            launch was ended before its end; None if its launch failed.
         reason: Why its launch has no cost; None if it was slower.
     """
 

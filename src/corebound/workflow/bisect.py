@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec.structs import replace
 
 from corebound.analysis.serialize import attributes
+from corebound.analysis.wording import count, total_time
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.machine.doctor.result import HostCheck
@@ -25,6 +25,7 @@ from corebound.stats.bisection import (
     LaunchResults,
     Outcome,
     OutOfTimeError,
+    least_launches,
     search,
 )
 from corebound.stats.comparison import log_ratios
@@ -33,7 +34,8 @@ from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
+from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
 from corebound.workflow.prepare import PreparedRun, RunRequest, prepare_comparison, with_launches
@@ -162,13 +164,15 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
         )
     loaded = _single_cell(load_comparable(request, reporter.notify), request.files[0])
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
         bisection = _Bisection(
             commits=(ends[0], *between),
             loaded=loaded,
             request=request,
             max_launches=request.launches or loaded.scenario.measure.launches.max,
-            deadline_s=None if request.budget_s is None else time.monotonic() + request.budget_s,
+            budget=Budget(request.budget_s, request.begin_s + waited_s),
             reporter=reporter,
         )
         ending = bisection.search()
@@ -209,7 +213,7 @@ class _Bisection:
     loaded: LoadedScenario
     request: BisectRequest
     max_launches: int
-    deadline_s: float | None
+    budget: Budget
     reporter: Reporter
     runs: dict[tuple[int, ...], PreparedRun] = field(default_factory=dict)
     checks: tuple[HostCheck, ...] | None = None
@@ -261,17 +265,12 @@ class _Bisection:
     def _answer(self, ask: LaunchRequest) -> LaunchResults | None:
         """Compare the requested commits; None if the time ran out."""
         prepared = self.runs.get(ask.places) or self._prepare(ask)
-        left_s = None if self.deadline_s is None else self.deadline_s - time.monotonic()
+        left_s = self.budget.left_s
         if left_s is not None and left_s <= 0:
             return None  # building the environments took all the time
         tasks = with_launches(prepared.tasks, ask.launches)
         with ExitStack() as stack:
-            result = execute_run(
-                replace(prepared, tasks=tasks),
-                left_s,
-                self.reporter,
-                stack,
-            )
+            result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter, stack)
         self.runs[ask.places] = replace(prepared, done=result.launches)
         if result.ending == "out of time":
             return None
@@ -312,8 +311,25 @@ class _Bisection:
             resume=not self.request.fresh,
         )
         if self.checks is None:
+            if (note := self._shortage_note(prepared)) is not None:
+                self.reporter.notify(note)
             prepared = preflight(prepared, self.reporter)
             self.checks = prepared.run.preflight
         elif prepared.run.preflight is None:
             prepared = replace(prepared, run=replace(prepared.run, preflight=self.checks))
         return prepared
+
+    def _shortage_note(self, prepared: PreparedRun) -> str | None:
+        """What the search needs at least, if its budget probably holds less; else None."""
+        forecasts = forecast_tasks(
+            prepared.tasks, prepared.run.host.id, self.request.records, budget_s=None
+        )
+        last = len(self.commits) - 1
+        launches = least_launches(last, self.min_launches) - len(prepared.done)
+        least_s = sum(launches * forecast.launch_s for forecast in forecasts)
+        if self.budget.whole_s is None or least_s <= self.budget.whole_s:
+            return None
+        return (
+            f"The budget is probably too short: a search among {count(last, 'commit')} needs at"
+            f" least {launches} launches, about {total_time(round(least_s * 1e9))}."
+        )

@@ -23,7 +23,7 @@ from corebound.scenario.compared_axis import COMMITS_SUFFIX, SIDES_SUFFIX, key_w
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
@@ -69,13 +69,16 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
         )
     with ExitStack() as stack:
         both, originals, loaded = _resolve_sides(request, reporter.notify)
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
         prepared = announced(prepared, request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), request.budget_s, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
     cells = _judge(result.scenario_results(), both)
     noise = noise_notes(
         request.records,
@@ -155,7 +158,7 @@ def _exit_code(cells: Sequence[CellAtCommits], result: RunResult) -> int:
     """See `InterleavedComparison.exit_code`."""
     if any(cell.is_regression for cell in cells):
         return REGRESSION
-    if not any(cell.missing for cell in cells):
+    if not any(cell.missing for cell in cells) and (cells or result.ending == "complete"):
         return 0
     ran_out = result.ending == "out of time" and result.exit_code in {0, NO_ANSWER}
     return NO_ANSWER if ran_out else LaunchError.exit_code
@@ -196,4 +199,4 @@ def _missing_reason(cell: CellResult | None) -> str:
     if cell is None:
         return "not launched in the available time"
     last = cell.launches[-1]
-    return f"{last.status}: {last.reason}" if last.reason else last.status
+    return ": ".join(filter(None, (last.status, cell.bound, last.reason)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -12,12 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.wording import count
 from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import commits, documents
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit, Run
+from corebound.runner import Ending
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -27,7 +30,7 @@ from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.series import series_of_run
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison, prepare_run
 from corebound.workflow.run_index import Suite
@@ -61,6 +64,7 @@ class PairResult(Struct, frozen=True, kw_only=True):
 
     comparison: Comparison
     run: str
+    ending: Ending = "complete"
 
 
 # Measures a pair; raises CoreboundError if that is impossible.
@@ -108,10 +112,12 @@ def confirm_changes(
     *,
     config: Path,
     wait_s: float,
+    budget_s: float | None = None,
 ) -> None:
     """Measure each change again and store the result.
 
-    If both commits are known and the cell runs builds of them, both are measured. Otherwise,
+    A budget is shared equally by the changes; those that it has no time for are left for the next
+    time. If both commits are known and the cell runs builds of them, both are measured. Otherwise,
     the present state is measured and compared with the good points.
 
     Args:
@@ -121,20 +127,32 @@ def confirm_changes(
         reporter: Shows the progress.
         config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
+        budget_s: The time limit for all of them, in seconds; None is no limit.
     """
     host = identity.host(discovery.live_topology()).id
     folder = documents.CONFIRMATIONS.folder(records)
-    measure_pair = partial(
-        measure_commits, folder=folder, config=config, reporter=reporter, wait_s=wait_s
-    )
-    for change in changes:
+    budget = Budget(budget_s, time.monotonic())
+    for number, change in enumerate(changes):
+        share_s = budget.left_s and budget.left_s / (len(changes) - number)
+        if share_s is not None and share_s <= 0:
+            left = count(len(changes) - number, "suspected change")
+            reporter.notify(f"The budget has no time for {left} of {len(changes)}.")
+            break
+        measure_pair = partial(
+            measure_commits,
+            folder=folder,
+            config=config,
+            reporter=reporter,
+            wait_s=wait_s,
+            budget_s=share_s,
+        )
         try:
             pair = commit_pair(change, suite)
             if pair is not None and change.series.host == host:
                 confirmation = confirm_by_commits(change, pair, measure_pair)
             else:
                 confirmation = _confirm_by_present_state(
-                    change, suite, folder, reporter, host=host, wait_s=wait_s
+                    change, suite, folder, reporter, host=host, wait_s=wait_s, budget_s=share_s
                 )
         except CoreboundError as error:
             confirmation = _confirmation(change, answer="impossible", how=str(error.what))
@@ -171,11 +189,13 @@ def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePa
     result = measure_pair(pair)
     comparison = result.comparison
     bounds = comparison.interval
+    answer = evaluate_commit_comparison(
+        comparison, direction=change.change_point.direction, ratio=change.change_point.ratio
+    )
+    _require_time(answer, result.ending, comparison.pairs)
     return _confirmation(
         change,
-        answer=evaluate_commit_comparison(
-            comparison, direction=change.change_point.direction, ratio=change.change_point.ratio
-        ),
+        answer=answer,
         how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
         f" {comparison.pairs} launches of each",
         both=True,
@@ -185,8 +205,24 @@ def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePa
     )
 
 
+def _require_time(answer: Answer, ending: Ending, launches: int) -> None:
+    """Raise an error if a budget ended before launches decided: they are repeated next time."""
+    if answer == "inconclusive" and ending == "out of time":
+        raise LaunchError(
+            what=f"the budget ended after {count(launches, 'launch', 'launches')} of each.",
+            where="corebound regressions --confirm",
+            fix="Use a larger --budget.",
+        )
+
+
 def measure_commits(
-    pair: CommitPair, *, folder: Path, config: Path, reporter: Reporter, wait_s: float
+    pair: CommitPair,
+    *,
+    folder: Path,
+    config: Path,
+    reporter: Reporter,
+    wait_s: float,
+    budget_s: float | None,
 ) -> PairResult:
     """Build both commits and interleave launches of their cells, as many as the profile says.
 
@@ -196,6 +232,7 @@ def measure_commits(
         config: The asv.conf.json of the project under test.
         reporter: Shows the progress.
         wait_s: How long to wait for another run on this host, in seconds.
+        budget_s: The time limit in seconds, after the wait; None is no limit.
 
     Raises:
         CoreboundError: The scenario has changed, or one of the commits has no result.
@@ -220,10 +257,11 @@ def measure_commits(
     names = short_name(pair.good), short_name(pair.bad)
     reporter.notify(f"Measuring both commits: {pair.cell.id}, {names[0]} and {names[1]}")
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s)
+        waited_s = hold_host(stack, reporter.notify, wait_s=wait_s)
+        budget = Budget(budget_s, request.begin_s + waited_s)
         both = repeat_for_commits(loaded, (pair.good, pair.bad), request)
         prepared = prepare_comparison(both, request, reporter.notify, resume=False)
-        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
     comparisons = [
         cell.comparison
         for scenario_result in result.scenario_results()
@@ -237,7 +275,7 @@ def measure_commits(
             where=pair.cell.id,
             fix="See the launches of the new run.",
         )
-    return PairResult(comparison=comparisons[0], run=result.run.id)
+    return PairResult(comparison=comparisons[0], run=result.run.id, ending=result.ending)
 
 
 def _what_is_measured(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
@@ -247,7 +285,14 @@ def _what_is_measured(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
 
 
 def _confirm_by_present_state(
-    change: Change, suite: Suite, folder: Path, reporter: Reporter, *, host: str, wait_s: float
+    change: Change,
+    suite: Suite,
+    folder: Path,
+    reporter: Reporter,
+    *,
+    host: str,
+    wait_s: float,
+    budget_s: float | None,
 ) -> Confirmation:
     """Measure the present state of the change's cell and compare it with the good points."""
     series = change.series
@@ -266,7 +311,10 @@ def _confirm_by_present_state(
         )
     if (reason := _wrong_commit(change)) is not None:
         return _confirmation(change, answer="impossible", how=reason)
-    new_run, point = _measure_present_state(change, run, folder, reporter, wait_s)
+    result, point = _measure_present_state(
+        change, run, folder, reporter, wait_s=wait_s, budget_s=budget_s
+    )
+    new_run = result.run
     if point is None or point.value is None:
         reason = "it was not measured" if point is None else point.missing
         return _confirmation(
@@ -284,14 +332,16 @@ def _confirm_by_present_state(
     good = good_values(change)
     level = math.exp(sum(map(math.log, good)) / len(good))
     low, high = point.bounds or (math.nan, math.nan)
+    answer = evaluate_rerun(
+        good,
+        point.value,
+        direction=change.change_point.direction,
+        ratio=change.change_point.ratio,
+    )
+    _require_time(answer, result.ending, len(point.launches))
     return _confirmation(
         change,
-        answer=evaluate_rerun(
-            good,
-            point.value,
-            direction=change.change_point.direction,
-            ratio=change.change_point.ratio,
-        ),
+        answer=answer,
         how=f"the checked-out commit was measured again with {len(point.launches)} launches and"
         f" compared with {len(good)} good nightly runs; the good commit was not measured",
         run=new_run.id,
@@ -325,8 +375,14 @@ def _wrong_commit(change: Change) -> str | None:
 
 
 def _measure_present_state(
-    change: Change, before: Run, folder: Path, reporter: Reporter, wait_s: float
-) -> tuple[Run, HistoryPoint | None]:
+    change: Change,
+    before: Run,
+    folder: Path,
+    reporter: Reporter,
+    *,
+    wait_s: float,
+    budget_s: float | None,
+) -> tuple[RunResult, HistoryPoint | None]:
     """Repeat the last nightly run's measurement of the cell, in a folder beside the records."""
     series = change.series
     source = next(
@@ -341,9 +397,10 @@ def _measure_present_state(
     )
     reporter.notify(f"Measuring again: {series.scenario}, {series.cell}")
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, wait_s=wait_s)
+        waited_s = hold_host(stack, reporter.notify, wait_s=wait_s)
+        budget = Budget(budget_s, request.begin_s + waited_s)
         prepared = prepare_run(request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
     all_series = series_of_run(result.run, result.launches)
     point = next((new.points[0] for new in all_series if new.cell == series.cell), None)
-    return result.run, point and replace(point, run=result.run.id)
+    return result, point and replace(point, run=result.run.id)

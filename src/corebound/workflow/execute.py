@@ -42,6 +42,9 @@ from corebound.workflow.prepare import PreparedRun
 
 # Enough for one launch, with room for several interleaved ones.
 _MIN_OPEN_FILES = 64
+# Of a budget, for what follows the last launch: it takes about as long as what precedes the first,
+# but at most this share and so many seconds.
+_AFTER_SHARE, _AFTER_S = 0.1, 2.0
 
 
 class Reporter(Protocol):
@@ -63,6 +66,38 @@ class Reporter(Protocol):
             budget_s: The time limit in seconds; None is no limit.
             time_left: How long the rest takes; the observer adds the launches that end.
         """
+
+
+class Budget(Struct, frozen=True):
+    """The time of a command, from its planning to its answer.
+
+    Attributes:
+        whole_s: The time in seconds; None is no limit.
+        since_s: When it began, by the monotonic clock; later if the command waited for another run.
+    """
+
+    whole_s: float | None
+    since_s: float
+
+    @property
+    def left_s(self) -> float | None:
+        """What is left of it, in seconds, which is below 0 after its end; None without a limit."""
+        return self.whole_s and self.since_s + self.whole_s - time.monotonic()
+
+    @property
+    def for_launches_s(self) -> float | None:
+        """What is left of it for launches, in seconds; None without a limit."""
+        if self.whole_s is None:
+            return None
+        elapsed_s = time.monotonic() - self.since_s
+        return self.whole_s - elapsed_s - min(elapsed_s, _AFTER_S, _AFTER_SHARE * self.whole_s)
+
+    def share(self, share: float) -> Budget:
+        """One that began with this one and has a share of its time."""
+        return Budget(self.whole_s and share * self.whole_s, self.since_s)
+
+
+NO_LIMIT = Budget(None, 0.0)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -198,8 +233,8 @@ def hold_host(
     unlocked: bool = False,
     wait_s: float = 0.0,
     validate: Callable[[], object] = lambda: None,
-) -> None:
-    """Hold the host's lock until the stack ends.
+) -> float:
+    """Hold the host's lock until the stack ends; returns how long that took, in seconds.
 
     Args:
         stack: Releases the lock.
@@ -220,19 +255,21 @@ def hold_host(
             where="corebound",
             fix="Raise the limit: `ulimit -n 1024`.",
         )
+    if not unlocked and is_held():
+        validate()
+    waits_since_s = time.monotonic()
     if not unlocked:
-        if is_held():
-            validate()
         stack.enter_context(
             host_lock(
                 wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")
             )
         )
+    return time.monotonic() - waits_since_s
 
 
 def execute_run(
     prepared: PreparedRun,
-    budget_s: float | None,
+    budget: Budget,
     reporter: Reporter,
     stack: ExitStack,
     *,
@@ -242,7 +279,7 @@ def execute_run(
 
     Args:
         prepared: What to measure.
-        budget_s: End after this many seconds; None is no limit.
+        budget: The budget of the command.
         reporter: Shows the progress.
         stack: Cleans up everything started here.
         operators: Whether to profile operators in scenarios that request it.
@@ -256,8 +293,7 @@ def execute_run(
         # Another run may have written to the file before this process locked it.
         done = jsonl.read(prepared.file).launches
     else:
-        recorded_s = None if budget_s is None else max(budget_s, 0.0)
-        appender = jsonl.begin(replace(prepared.run, budget_s=recorded_s), prepared.file)
+        appender = jsonl.begin(replace(prepared.run, budget_s=budget.whole_s), prepared.file)
         stack.callback(appender.close)
         done = ()
     launches = list(done)
@@ -268,8 +304,9 @@ def execute_run(
 
     folder = stack.enter_context(scratch.scratch_folder())
     time_left = time_left_of(prepared.tasks, prepared.forecasts, launches)
+    left_s = budget.for_launches_s
     observer = stack.enter_context(
-        reporter.show_run(done=len(launches), budget_s=budget_s, time_left=time_left)
+        reporter.show_run(done=len(launches), budget_s=left_s, time_left=time_left)
     )
     ending = Runner(
         prepared.run,
@@ -286,7 +323,7 @@ def execute_run(
         observer=observer,
         clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
         time_left=time_left,
-        budget_s=budget_s,
+        budget_s=left_s,
         operators=operators,
     ).run()
     if ending == "complete":

@@ -20,7 +20,7 @@ from corebound.errors import InputError, LaunchError
 from corebound.launch import scratch
 from corebound.scenario.wording import join_words
 from corebound.workflow import prepare
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest
 
@@ -155,13 +155,14 @@ def measure_functions(
         temporary = stack.enter_context(scratch.scratch_folder())
         records = request.records or temporary / "records"
         file = _write_scenario(temporary / "functions", functions, request)
-        run_request = RunRequest(files=(file,), records=records)
         hold_host(stack, reporter.notify, wait_s=request.wait_s)
+        run_request = RunRequest(files=(file,), records=records)
+        budget = Budget(request.budget_s, run_request.begin_s)
         prepared = prepare.prepare_run(run_request, reporter.notify)
         # What this process was started with is not how to measure this again.
         run = replace(prepared.run, argv=("corebound", "run", str(file)))
         prepared = preflight(replace(prepared, run=run), reporter)
-        result = execute_run(prepared, request.budget_s, reporter, stack)
+        result = execute_run(prepared, budget, reporter, stack)
     _require_results(result)
     return result
 

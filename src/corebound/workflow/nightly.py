@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from corebound.machine import discovery, identity
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
+from corebound.workflow.execute import Budget
 from corebound.workflow.nightly_steps import (
     Journal,
     Step,
@@ -44,6 +46,10 @@ from corebound.workflow.publish import DEFAULT_SITE, require_branch
 DEFAULT_PUBLIC_SITE = Path("reports/public")
 # The folder of journals and logs.
 NIGHTS = Path("reports/nights")
+# How much of the budget is over when the run ends, and when its regressions are confirmed, for
+# which there is always some time. The rest is for the pages.
+_RUN_SHARE, _CONFIRMED_SHARE, _LEAST_CONFIRM_SHARE = 0.85, 0.95, 0.05
+_MOST_AFTER_S = 60.0
 _RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 
 
@@ -105,8 +111,8 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
         require_branch(self.branch, self.push, squash=self.squash, where="corebound nightly")
 
 
-def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple[Step, ...]:
-    """Build all steps of a nightly run.
+def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Iterator[Step]:
+    """The steps of a nightly run; each has what those before it have left of the budget.
 
     Args:
         request: The request.
@@ -118,47 +124,55 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> tuple
     config = ("--config", str(request.config))
     wait = ("--wait", f"{request.wait_s:.0f}s") if request.wait_s else ()
     runs = _runs_since(request.records, host, journal.stamp)
-    left_s = max(1.0, request.budget_s - sum(map(_spent_s, runs)))
+    begin_s = time.monotonic()
+    budget = Budget(request.budget_s - sum(map(_spent_s, runs)), begin_s)
+
+    def left(share: float, *, least: float = 0.0, after_s: float = 0.0) -> tuple[str, str]:
+        left_s = (budget.share(share).left_s or 0.0) - after_s
+        return "--budget", f"{max(left_s, least * request.budget_s, 1.0):.0f}s"
+
+    if request.update:
+        yield Step(name="update", command=_corebound_command("update", *config), once=True)
+    yield Step(
+        name="environments",
+        command=_corebound_command("environment", "make", *_for_options(files)),
+    )
+    yield Step(name="doctor", command=_corebound_command("doctor", "--json"))
+    # On a busy host, the steps that follow take as long as those that precede.
+    after_s = min(time.monotonic() - begin_s, _MOST_AFTER_S)
     run = _corebound_command(
-        "run", *files, "--profile", request.profile, "--budget", f"{left_s:.0f}s",
+        "run", *files, "--profile", request.profile, *left(_RUN_SHARE, after_s=after_s),
         "--favour-doubtful", "--json", *config, *records, *wait,
         *(("--resume",) if runs else ()),
     )  # fmt: skip
+    # The summary reports failed launches and an exhausted budget. The results so far are
+    # published all the same.
+    yield Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True)
     links = ("--site", request.site_url or str(_site_location(request)))
-    regressions = _corebound_command(
-        "regressions", "--confirm", "--json", *config, *records, *wait, *links
-    )
-    verify = Step(
-        name="verify",
-        command=_corebound_command("tune", *files, "--verify", "--json", *config, *records, *wait),
-        # 1: a recommendation no longer holds; 2: there is none to check; 5: inconclusive.
-        accepted_codes=frozenset({0, REGRESSION, InputError.exit_code, NO_ANSWER}),
-        once=True,
-    )
-    update = (Step(name="update", command=_corebound_command("update", *config), once=True),)
-    return (
-        *(update if request.update else ()),
-        Step(
-            name="environments",
-            command=_corebound_command("environment", "make", *_for_options(files)),
+    # 5: some series could not be analysed; the summary names them.
+    yield Step(
+        name="regressions",
+        command=_corebound_command(
+            "regressions", "--confirm", *left(_CONFIRMED_SHARE, least=_LEAST_CONFIRM_SHARE),
+            "--json", *config, *records, *wait, *links,
         ),
-        Step(name="doctor", command=_corebound_command("doctor", "--json")),
-        # The summary reports failed launches and an exhausted budget. The results so far are
-        # published all the same.
-        Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True),
-        # 5: some series could not be analysed; the summary names them.
-        Step(
-            name="regressions",
-            command=regressions,
-            accepted_codes=frozenset({0, REGRESSION, NO_ANSWER}),
-        ),
-        *((verify,) if request.verify else ()),
-        Step(
-            name="report",
-            command=_corebound_command("report", "--out", str(DEFAULT_SITE), *records),
-        ),
-        Step(name="publish", command=_publish_command(request)),
+        accepted_codes=frozenset({0, REGRESSION, NO_ANSWER}),
+    )  # fmt: skip
+    if request.verify:
+        yield Step(
+            name="verify",
+            command=_corebound_command(
+                "tune", *files, "--verify", "--json", *config, *records, *wait
+            ),
+            # 1: a recommendation no longer holds; 2: there is none to check; 5: inconclusive.
+            accepted_codes=frozenset({0, REGRESSION, InputError.exit_code, NO_ANSWER}),
+            once=True,
+        )
+    yield Step(
+        name="report",
+        command=_corebound_command("report", "--out", str(DEFAULT_SITE), *records),
     )
+    yield Step(name="publish", command=_publish_command(request))
 
 
 def _corebound_command(*arguments: str) -> tuple[str, ...]:

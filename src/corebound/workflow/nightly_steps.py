@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -269,7 +269,7 @@ class NightlyResult(Struct, frozen=True, kw_only=True):
 
 
 def run_steps(
-    steps: Sequence[Step],
+    steps: Iterable[Step],
     journal: Journal,
     *,
     lock: int,
@@ -279,7 +279,7 @@ def run_steps(
     """Run the remaining steps of a nightly run; the first failure ends it.
 
     Args:
-        steps: All steps of the nightly run.
+        steps: All steps of the nightly run; each is requested once those before it have ended.
         journal: Lists the steps already done; the others are recorded as they begin and end.
         lock: A descriptor of the lock.
         now: Returns the current time, ISO 8601 in UTC.

@@ -7,11 +7,12 @@ import json
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound import __version__, clock
@@ -96,6 +97,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         Option("Label for the run's record; repeatable.", metavar="NAME=VALUE", parse=labels),
     ] = {}
     records: Records = RECORDS
+    # When the command began, by the monotonic clock: its budget counts from then.
+    begin_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         """Check the labels.

@@ -118,7 +118,12 @@ def analyse_history(
 
 
 def confirm_open_changes(
-    analysed: AnalysedHistory, reporter: Reporter, *, config: Path, wait_s: float
+    analysed: AnalysedHistory,
+    reporter: Reporter,
+    *,
+    config: Path,
+    wait_s: float,
+    budget_s: float | None = None,
 ) -> AnalysedHistory:
     """Measure open changes again that have no confirmation yet, or could not be confirmed.
 
@@ -127,6 +132,7 @@ def confirm_open_changes(
         reporter: Shows the progress.
         config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
+        budget_s: The time limit in seconds; None is no limit.
 
     Returns:
         The changes with the new confirmations.
@@ -136,7 +142,15 @@ def confirm_open_changes(
         for each in analysed.history.assessed.values()
         if each.is_open and (each.confirmation is None or each.confirmation.answer == "impossible")
     ]
-    confirm_changes(due, analysed.suite, analysed.records, reporter, config=config, wait_s=wait_s)
+    confirm_changes(
+        due,
+        analysed.suite,
+        analysed.records,
+        reporter,
+        config=config,
+        wait_s=wait_s,
+        budget_s=budget_s,
+    )
     confirmations, _ = documents.CONFIRMATIONS.read(analysed.records)
     return replace(
         analysed, history=assess_history(analysed.history, analysed.decisions, confirmations)

@@ -34,7 +34,7 @@ from corebound.stats.intervals import Ends
 from corebound.stats.launch_summary import summarise
 from corebound.units import cpu_quota
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import NO_LIMIT, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run, with_launches
@@ -231,7 +231,7 @@ def reproduce_result(request: ReproduceRequest, reporter: Reporter) -> Reproduce
                 prepared.tasks, request.launches or max(_MIN_LAUNCHES, len(old.launches))
             ),
         )
-        result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter, stack)
     repeated = [launch for launch in result.launches if launch.kind == "measure"]
     new = summarise(cell, repeated, measure.warmup)
     between = _run_to_run_variation(records, cell, recorded, (before, result.run))

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
-from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import with_forecasts
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Files, Option
@@ -63,7 +63,7 @@ def run_suite(
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
     with ExitStack() as stack:
-        hold_host(
+        waited_s = hold_host(
             stack,
             reporter.notify,
             unlocked=request.unlocked,
@@ -71,12 +71,13 @@ def run_suite(
             # Mistakes are reported at once, not after waiting for another run.
             validate=lambda: plan_suite(request) if request.files else None,
         )
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         prepared = with_forecasts(
             _begin(request, reporter.notify), request.records, request.budget_s
         )
         announce(prepared)
         prepared = preflight(prepared, reporter)
-        return execute_run(prepared, request.budget_s, reporter, stack, operators=request.operators)
+        return execute_run(prepared, budget, reporter, stack, operators=request.operators)
 
 
 def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:

@@ -40,11 +40,11 @@ from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
-from corebound.stats.halving import least_budget_s, screened_with_time
+from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs
 from corebound.workflow.projects import Notify
@@ -102,22 +102,22 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         CoreboundError: The scenario or the host does not allow it.
     """
     with ExitStack() as stack:
-        hold_host(
+        waited_s = hold_host(
             stack,
             reporter.notify,
             unlocked=request.unlocked,
             wait_s=request.wait_s,
             validate=lambda: load_one(request),
         )
-        return race(request, reporter)
+        return race(replace(request, begin_s=request.begin_s + waited_s), reporter)
 
 
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     """Do what `tune_scenario` does, on a host that is held already."""
+    budget = Budget(request.budget_s, request.begin_s)
     # What the files set is launched after the race, within the same budget.
-    share = 1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE
-    race_budget_s = request.budget_s and share * request.budget_s
-    prepared = _prepare(replace(request, budget_s=race_budget_s), reporter.notify)
+    of_race = budget.share(1.0 if THROUGH.isdisjoint(request.emit) else _PROVEN_SHARE)
+    prepared = _prepare(replace(request, budget_s=of_race.whole_s), reporter.notify)
     if prepared.note is not None:
         reporter.notify(prepared.note)
     prepared = preflight(prepared, reporter)
@@ -126,11 +126,10 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if tuning is None:
         raise ValueError("a race has a rule")
     if not prepared.done:
-        reporter.notify(_forecast(prepared, task, request.records))
+        reporter.notify(_forecast(prepared, task, tuning, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
-    begin_s = time.monotonic()
     with ExitStack() as running:
-        launched = execute_run(prepared, race_budget_s, shown, running)
+        launched = execute_run(prepared, of_race, shown, running)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[Proof, ...] = ()
     if request.emit and result.to_set is None:
@@ -153,7 +152,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
             written,
             records=request.records,
             folder=request.out,
-            budget_s=request.budget_s and max(begin_s + request.budget_s - time.monotonic(), 0.0),
+            budget=budget,
             reporter=reporter,
         )
     return TuneOutcome(result=result, records=launched.file, proofs=proofs)
@@ -171,22 +170,19 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
         CoreboundError: The scenario or the host does not allow it.
     """
     loads = _loads(load_one(request), tuple(dict.fromkeys(request.each)))
-    begin_s = time.monotonic()
-
-    def left_s(share: float) -> float | None:
-        if request.budget_s is None:
-            return None
-        return max(share * request.budget_s - (time.monotonic() - begin_s), 0.0)
-
     outcomes = []
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        waited_s = hold_host(
+            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
+        )
+        budget = Budget(request.budget_s, request.begin_s + waited_s)
         for index, load in enumerate(loads):
-            left = left_s(_RACES_SHARE)
+            left_s = budget.share(_RACES_SHARE).left_s
             of_load = replace(
                 request,
                 load=load,
-                budget_s=None if left is None else left / (len(loads) - index),
+                budget_s=left_s and max(left_s, 0.0) / (len(loads) - index),
+                begin_s=time.monotonic(),
                 out=request.out / "-".join(f"{name}-{value}" for name, value in load),
             )
             outcome = race(of_load, reporter)
@@ -196,7 +192,7 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
         together = loads_result(results, checks)
         for result, key in together.unchecked:
             checks.setdefault(result.run.id, []).append(
-                _check(result, key, request, left_s(1.0), reporter)
+                _check(result, key, request, budget, reporter)
             )
     return LoadsOutcome(outcomes=tuple(outcomes), loads=loads_result(results, checks))
 
@@ -221,7 +217,7 @@ def _loads(
 
 
 def _check(
-    result: TuneResult, key: str, request: TuneRequest, budget_s: float | None, reporter: Reporter
+    result: TuneResult, key: str, request: TuneRequest, budget: Budget, reporter: Reporter
 ) -> TuneResult:
     """Launch the recommended configuration of a load and the common one, as after a race."""
     recommended = result.recommended
@@ -233,7 +229,7 @@ def _check(
     )
     prepared = again(result, {recommended.key, key}, recommended, request, reporter.notify)
     with ExitStack() as running:
-        launched = execute_run(preflight(prepared, reporter), budget_s, reporter, running)
+        launched = execute_run(preflight(prepared, reporter), budget, reporter, running)
     return analyse_tuning(launched.run, launched.launches)
 
 
@@ -355,19 +351,19 @@ def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     return tuple(layer for environment in made for layer in blas_layers(environment.python))
 
 
-def _forecast(prepared: PreparedRun, task: Task, records: Path) -> str:
+def _forecast(prepared: PreparedRun, task: Task, tuning: Tuning, records: Path) -> str:
     """How long an answer takes, by the last race of the same kind or a guess."""
-    run, cells = prepared.run, task.contest.cells
+    run, cells, rule = prepared.run, task.contest.cells, tuning.rule
     for stored in latest_tunings(records, []):
         before = stored.run
         if (before.host.id, _kind_of(before)) == (run.host.id, _kind_of(run)):
             durations_s = _durations_s(stored)
             if durations_s:
                 launch_s = statistics.fmean(durations_s)
-                return forecast_note(len(cells), launch_s, since=before.started_at)
+                return forecast_note(len(cells), launch_s, rule, since=before.started_at)
     keys = {cell.key for cell in cells}
     usual = guess([planned for planned in task.planned if planned.cell.key in keys])
-    return forecast_note(len(cells), usual.launch_s if usual else 0.0)
+    return forecast_note(len(cells), usual.launch_s if usual else 0.0, rule)
 
 
 def _durations_s(stored: jsonl.StoredRun) -> list[float]:
@@ -386,17 +382,23 @@ def _kind_of(run: Run) -> tuple[object, ...]:
     return names, run.profile, tuning and (tuning.objective, tuning.load)
 
 
-def forecast_note(candidates: int, launch_s: float, *, since: str | None = None) -> str:
+def forecast_note(
+    candidates: int, launch_s: float, rule: RaceRule, *, since: str | None = None
+) -> str:
     """How long an answer takes at least, before the first launch.
 
     Args:
         candidates: How many configurations take part.
         launch_s: The expected duration of a launch, in seconds.
+        rule: The rule of the race.
         since: When the race started that this is judged by; None for a guess.
     """
-    launches = candidates + least_fresh_launches(candidates)
-    text = f"{count(candidates, 'configuration')} take part. An answer needs at least"
-    text += f" {launches} launches"
+    text, least = f"{count(candidates, 'configuration')} take part.", candidates
+    if has_screening(rule, candidates):
+        # As many as the budget has time for, the most promising first.
+        text, least = f"{text} Short launches choose which of them race.", 2
+    launches = least + least_fresh_launches(least)
+    text += f" An answer needs at least {launches} launches"
     if since is not None:
         return f"{text}: about {_about(launches * launch_s)}, judged by the race of {day(since)}."
     low_s, high_s = (launches * launch_s * factor for factor in (1 / GUESS_FACTOR, GUESS_FACTOR))

@@ -40,7 +40,7 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.workflow.artefact_checks import check_artefact
-from corebound.workflow.execute import Reporter, execute_run, hold_host
+from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.projects import Notify
@@ -105,7 +105,7 @@ def prove(
     *,
     records: Path,
     folder: Path,
-    budget_s: float | None,
+    budget: Budget,
     reporter: Reporter,
 ) -> tuple[Proof, ...]:
     """Launch through the artefacts of a configuration, and check the syntax of the others.
@@ -117,7 +117,7 @@ def prove(
         written: Its artefacts.
         records: The folder of records.
         folder: The folder of the artefacts.
-        budget_s: What is left of the budget, in seconds; None: no limit.
+        budget: The budget of the command.
         reporter: Shows the progress.
     """
     through = {
@@ -128,11 +128,11 @@ def prove(
     launches: Sequence[Launch] = ()
     if through:
         with ExitStack() as stack:
-            if budget_s is not None:
-                most_s = budget_s / (_LAUNCHES * (1 + len(through)))
+            if (left_s := budget.left_s) is not None:
+                most_s = max(left_s, 0.0) / (_LAUNCHES * (1 + len(through)))
                 planned = shorten(planned, most_s / 2, iterations=None)
             prepared = _proof_run(run, task, planned, through, records)
-            launches = execute_run(prepared, budget_s, reporter, stack).launches
+            launches = execute_run(prepared, budget, reporter, stack).launches
     return tuple(
         launched_proof(
             artefact,
@@ -317,7 +317,7 @@ def _measure_again(
         )
     finalists = {recommended.key, *before.standing.finalists.keys}
     prepared = again(before, finalists, recommended, request, reporter.notify)
-    result = execute_run(preflight(prepared, reporter), None, reporter, stack)
+    result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter, stack)
     now = analyse_tuning(result.run, result.launches)
     return VerifyResult(
         verification=verification(before, now),

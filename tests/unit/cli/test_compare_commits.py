@@ -18,9 +18,13 @@ from corebound.present.compare import compare_sections, rows_table
 from corebound.present.markdown import markdown
 from corebound.present.sections import Marked, Ratio
 from corebound.records.run_record import Commit
+from corebound.runner import Ending
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
+from corebound.workflow import compare_commits
 from corebound.workflow.comparison_sides import sides_of_commits
+from corebound.workflow.execute import RunResult
+from support.build import a_run
 from support.markup import parse_xml
 from support.tables import column
 
@@ -147,3 +151,10 @@ def test_cpu_time_differs_if_its_ratio_is_outside_the_interval_of_elapsed_time(
     cpu_ratio: float | None, differs: bool
 ) -> None:
     assert an_inconclusive_pair(cpu_ratio=cpu_ratio).cpu_differs is differs
+
+
+@pytest.mark.parametrize(("ending", "code"), [("out of time", 5), ("complete", 0)])
+def test_a_budget_that_building_has_used_up_is_no_success(ending: Ending, code: int) -> None:
+    result = RunResult(run=a_run(), file=Path("run.jsonl"), launches=(), ending=ending)
+
+    assert compare_commits._exit_code((), result) == code

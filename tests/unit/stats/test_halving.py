@@ -38,6 +38,7 @@ class Planned(Struct, kw_only=True):
     launch_s: float
     launched: list[tuple[str, ...]] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
+    disturbed: dict[str, float] = field(default_factory=dict)
 
     def before(self, block: int) -> Screening:
         """The state before a block, from the launches of earlier ones."""
@@ -48,8 +49,15 @@ class Planned(Struct, kw_only=True):
         entrants = [
             Entrant(
                 key=str(one),
-                log_costs={at: math.log(cost) for at in blocks[str(one)] if cost < math.inf},
+                log_costs={
+                    at: math.log(cost * (self.disturbed.get(str(one), 1.0) if first else 1.0))
+                    for at in blocks[str(one)]
+                    if cost < math.inf
+                    for first in [at == blocks[str(one)][0]]
+                },
                 failures={at: "it crashed" for at in blocks[str(one)] if cost == math.inf},
+                bounds={at: math.log(40.0) for at in blocks[str(one)] if cost == math.inf},
+                disturbed=frozenset(blocks[str(one)][:1] if str(one) in self.disturbed else ()),
             )
             for one, cost in enumerate(self.costs)
         ]
@@ -59,9 +67,13 @@ class Planned(Struct, kw_only=True):
 
 
 def planned(
-    costs: Sequence[float], *, rule: RaceRule | None = None, launch_s: float = 0.7
+    costs: Sequence[float],
+    *,
+    rule: RaceRule | None = None,
+    launch_s: float = 0.7,
+    disturbed: dict[str, float] | None = None,
 ) -> tuple[Planned, Screening]:
-    made = Planned(costs=costs, rule=rule or a_rule(), launch_s=launch_s)
+    made = Planned(costs=costs, rule=rule or a_rule(), launch_s=launch_s, disturbed=disturbed or {})
     while (state := made.before(len(made.launched))).launching:
         first = set(chain.from_iterable(made.launched)).isdisjoint(state.launching)
         keys: list[str] = []
@@ -197,3 +209,28 @@ def test_the_budget_that_all_need_has_time_for_all(candidates: int, launch_s: fl
     budget_s = least_budget_s(candidates, launch_s)
 
     assert screened_with_time(a_rule(1.001 * budget_s), launch_s) >= candidates
+
+
+def test_one_disturbed_launch_does_not_cut_the_best() -> None:
+    costs = [1.0, *(1.1 + 0.1 * one for one in range(15))]
+
+    made, over = planned(costs, disturbed={"0": 5.0})
+
+    assert sum("0" in keys for keys in made.launched) >= 2
+    assert "0" in over.remaining
+
+
+def test_where_most_launches_are_disturbed_none_is_repeated_for_that() -> None:
+    costs = [1.0 + 0.1 * one for one in range(16)]
+
+    made, _ = planned(costs, disturbed=dict.fromkeys(map(str, range(16)), 2.0))
+
+    assert made.launched == planned(costs)[0].launched
+
+
+def test_a_launch_that_was_ended_bounds_how_far_behind_the_best_it_is() -> None:
+    _, over = planned([2.0, 2.0, 2.0, 2.0, math.inf])
+
+    (out,) = over.out
+    assert out.reason == "it crashed"
+    assert out.ratio == pytest.approx((20.0, 20.0))

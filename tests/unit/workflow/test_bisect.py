@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from corebound.stats import bisection
 from corebound.workflow import bisect
-from support.build import a_cell
+from corebound.workflow.execute import Budget
+from support.build import a_cell, a_run
 
 
 def a_result(ending: bisection.BisectionOutcome) -> bisect.BisectResult:
@@ -52,9 +54,31 @@ def test_a_budget_that_building_has_used_up_begins_no_run(
         loaded=nothing,
         request=nothing,
         max_launches=3,
-        deadline_s=0.0,
+        budget=Budget(1.0, since_s=-1.0),
         reporter=nothing,
         runs={(0, 1): cast("Any", object())},
     )
 
     assert search._answer(bisection.LaunchRequest(places=(0, 1), launches=3)) is None
+
+
+@pytest.mark.parametrize(("budget_s", "is_told"), [(38.0, True), (39.0, False), (None, False)])
+def test_a_budget_that_is_too_short_for_the_search_is_told_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch, budget_s: float | None, is_told: bool
+) -> None:
+    monkeypatch.setattr(bisect, "forecast_tasks", lambda *_, **__: [SimpleNamespace(launch_s=1.0)])
+    anything = cast("Any", SimpleNamespace(records=None, tasks=(), done=(), run=a_run()))
+    measure = SimpleNamespace(launches=SimpleNamespace(min=3))
+    search = bisect._Bisection(
+        commits=cast("Any", range(9)),
+        loaded=cast("Any", SimpleNamespace(scenario=SimpleNamespace(measure=measure))),
+        request=anything,
+        max_launches=30,
+        budget=Budget(budget_s, since_s=0.0),
+        reporter=anything,
+    )
+
+    note = search._shortage_note(anything)
+
+    assert (note is not None) == is_told
+    assert note is None or "among 8 commits needs at least 39 launches, about 39.0 s" in note

@@ -144,7 +144,19 @@ def test_a_run_that_ends_before_its_first_launch_leaves_nothing(
     prepared = PreparedRun(run=a_run(), file=tmp_path / "host" / "r1.jsonl", tasks=())
 
     with ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
-        result = execute.execute_run(prepared, 1.0, CallReporter(None), stack)
+        result = execute.execute_run(prepared, execute.NO_LIMIT, CallReporter(None), stack)
         assert (result.document["records"] is not None) == is_kept
 
     assert [*jsonl.files(tmp_path)] == [prepared.file] * is_kept
+
+
+def test_planning_is_part_of_a_budget_and_what_follows_the_launches_has_as_much_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("corebound.workflow.execute.time.monotonic", lambda: 100.0)
+
+    assert execute.Budget(60.0, since_s=99.0).for_launches_s == 58.0
+    assert execute.Budget(60.0, since_s=70.0).for_launches_s == 28.0
+    assert execute.Budget(10.0, since_s=95.0).for_launches_s == 4.0
+    assert execute.Budget(None, since_s=70.0).for_launches_s is None
+    assert execute.Budget(60.0, since_s=70.0).share(0.5).left_s == 0.0

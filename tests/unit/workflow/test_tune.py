@@ -37,14 +37,20 @@ def test_without_a_budget_the_first_launch_says_what_all_take() -> None:
 
 def test_before_the_first_launch_a_guess_is_a_range() -> None:
     # 6 candidates and 2 fresh launches of 3 finalists, a third and three times of 12 × 10 s.
-    note = forecast_note(6, 10.0)
+    note = forecast_note(6, 10.0, RaceRule())
 
     assert "between 40 s and" in note
     assert "guess" in note
 
 
 def test_an_earlier_race_gives_one_duration() -> None:
-    note = forecast_note(6, 10.0, since="2026-03-01T02:00:00Z")
+    note = forecast_note(6, 10.0, RaceRule(), since="2026-03-01T02:00:00Z")
 
     assert "about 2 min" in note
     assert "guess" not in note
+
+
+def test_with_a_budget_an_answer_needs_no_launch_of_each_candidate() -> None:
+    note = forecast_note(60, 10.0, RULE, since="2026-03-01T02:00:00Z")
+
+    assert "6 launches: about 60 s" in note

@@ -27,7 +27,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.report.urls import place_of
 from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow import projects
-from corebound.workflow.options import Config, Option, Records, Status, Wait
+from corebound.workflow.options import Config, Option, Records, Status, Wait, seconds
 from corebound.workflow.regressions import (
     AnalysedHistory,
     analyse_history,
@@ -45,6 +45,10 @@ def regressions(
     status: Status = DECISIONS_FILE,
     site: Annotated[str, Option("Folder or URL of the site, for links.")] = "reports/site",
     confirm: Annotated[bool, Option("Measure suspected regressions again first.")] = False,
+    budget_s: Annotated[
+        float | None,
+        Option("End --confirm after this time: 90s, 10m, 2h.", name="--budget", parse=seconds),
+    ] = None,
     wait_s: Wait = 0.0,
     show_all: Annotated[
         bool, Option("Also list old, recovered and decided changes.", name="--all")
@@ -85,7 +89,9 @@ def regressions(
             typer.echo(corebound_text.one_line(f"{what} is {state}: recorded in {status}."))
         return
     if confirm:
-        analysed = confirm_open_changes(analysed, reporter, config=config, wait_s=wait_s)
+        analysed = confirm_open_changes(
+            analysed, reporter, config=config, wait_s=wait_s, budget_s=budget_s
+        )
     history, address = analysed.history, partial(place_of, site=site)
     if as_json or form == "json":
         print_json(regressions_document(history, address, records=analysed.records_folder))

@@ -110,7 +110,11 @@ def configurations(result: ScenarioResult) -> Configurations:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
     unmeasured = unmeasured_cells(
         (
-            replace(cell.launches[-1], cell=cell.cell)
+            replace(
+                last := cell.launches[-1],
+                cell=cell.cell,
+                reason=f"{cell.bound}; {last.reason}" if cell.bound else last.reason,
+            )
             for cell in result.cells
             if not cell.is_measured
         ),

@@ -285,11 +285,19 @@ def verdict_of(result: ScenarioResult) -> tuple[Text, Text]:
     if result.leader is not None:
         return _none_faster(result, result.leader)
     if len(measured) == 1:
-        return _single_cell(measured[0])
+        verdict, detail = _single_cell(measured[0])
+        return verdict, rich(*map(_bound_text, result.cells), *detail)
     return (
         rich("No comparison: the baseline has no valid launch."),
         rich("The launch table below shows the reasons."),
     )
+
+
+def _bound_text(cell: CellResult) -> str:
+    """What is known of a cell whose launches a budget ended."""
+    if cell.baseline is None or not cell.bound:
+        return ""
+    return f"{doing(cell.cell, cell.baseline)} is {cell.bound}. "
 
 
 def _compared_sides(result: ScenarioResult) -> tuple[Text, Text]:

@@ -85,6 +85,22 @@ def test_rows_of_configurations_have_unique_ids_that_everything_in_them_shares()
     assert set(table.anchors) == {cell.key for cell in result.planned}
 
 
+def test_a_launch_that_the_budget_ended_says_how_much_slower_it_is_at_least() -> None:
+    baseline, other = expand(a_scenario(), "a-scenario.yaml")[:2]
+    ended = replace(
+        a_launch(cell=other, status="dropped", reason="too slow for this budget."),
+        share_s=5.0,
+        least_iteration_ns=4_000_000_000,
+    )
+    measured = a_launch(cell=baseline, workers=(a_worker(wall_ns=(10_000_000,) * 30),))
+    (result,) = latest_results([(a_run(), (measured, ended))])
+
+    (row,) = configurations(result).unmeasured
+    bound = "at least 400× slower than the baseline"
+    assert row.reason == f"{bound}; too slow for this budget."
+    assert bound in plain(verdict_of(result)[1])
+
+
 def test_ids_that_would_be_the_same_differ() -> None:
     scenario = a_scenario(
         matrix={"binding": ["none"], "parameters": {"name": ["a.b", "a-b"]}},

@@ -148,6 +148,8 @@ def test_a_run_with_all_launches_that_it_was_asked_for_did_not_end_early(
     [
         # Ten minutes from 02:00:00 on: time is up while this one runs.
         ("02:09:50", 15.0, "The run ended early (--budget\N{NO-BREAK SPACE}10m)"),
+        # There is no time for another one.
+        ("02:09:30", 17.0, "The run ended early (--budget\N{NO-BREAK SPACE}10m)"),
         # It was killed after a minute.
         ("02:01:00", 15.0, "The run ended early"),
         # Something went on with it the next morning, and was killed too.
@@ -162,7 +164,9 @@ def test_the_budget_is_named_if_it_ended_the_run(
         at(launched(FITTING[1]), last_at, lasting_s=lasting_s),
     )
 
-    assert flag_of(studied(*launches, budget_s=600.0), "ended early").title == title
+    run = {"budget_s": 600.0, "started_at": launches[0].started_at}
+
+    assert flag_of(studied(*launches, **run), "ended early").title == title
     assert flag_of(studied(*launches), "ended early").title == "The run ended early"
 
 
@@ -170,7 +174,7 @@ def test_the_budget_covers_all_scenarios_of_a_run() -> None:
     last = at(a_launch(cell=replace(FITTING[0], scenario="another")), "02:09:50", lasting_s=15.0)
     first = at(launched(FITTING[0]), "02:00:00", lasting_s=15.0)
 
-    result = studied(first, last, budget_s=600.0)
+    result = studied(first, last, budget_s=600.0, started_at=first.started_at)
 
     assert result.incomplete is not None
     assert result.incomplete.budget == "10m"
