@@ -136,7 +136,7 @@ def _in_fork(
 
 def _code_of(told: TextIO, timeout_s: float) -> int:
     if not select.select([told], [], [], timeout_s)[0]:
-        raise TimeoutError(f"it takes longer than {timeout_s} s")
+        raise subprocess.TimeoutExpired("corebound", timeout_s)
     return int(told.readline())
 
 

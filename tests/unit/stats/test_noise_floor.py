@@ -206,14 +206,14 @@ def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
 ) -> None:
     drawn = experiments(*known_pairs(), launches=10, adaptive=adaptive, seed=1)
 
-    for slowdown in (0.02, 0.03, 0.05):
+    for slowdown in (0.02, 0.03):
         promised = np.mean(
             [each.detectable_slowdown(0.02) <= math.log1p(slowdown) for each in drawn]
         )
-        real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
+        real = compared_for_real(150, slowdown=slowdown, adaptive=adaptive)
         found = np.mean([one.verdict == "slower" for one in real])
-        # Of 250 trials a rate of one half has a standard deviation of 3.2 %, and less elsewhere.
-        assert promised == pytest.approx(found, abs=3 * 0.032)
+        # Of 150 trials a rate of one half has a standard deviation of 4.1 %, and less elsewhere.
+        assert promised == pytest.approx(found, abs=3 * 0.041)
         # A mean of all launches finds 3 % in a quarter of the trials.
         assert slowdown < 0.03 or promised > 0.8
 
@@ -221,12 +221,12 @@ def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
 def test_with_slow_outliers_floor_and_false_alarms_match_a_comparison() -> None:
     promised = noise(*known_pairs(), launches=10, margin=0.02, adaptive=False, seed=1)
 
-    real = compared_for_real(300, slowdown=0.0)
+    real = compared_for_real(150, slowdown=0.0)
 
     reaches = [one.interval.relative_half_width for one in real if one.interval]
     assert promised.floor_ratio == pytest.approx(float(np.median(reaches)), rel=0.1)
     # A mean of all launches has a floor of 13 %.
     assert promised.floor_ratio < 0.02
     alarms = np.mean([one.verdict in {"faster", "slower"} for one in real])
-    # 300 trials at 3 %: standard deviation 1 %.
-    assert promised.false_alarm_rate == pytest.approx(alarms, abs=0.03)
+    # 150 trials at 3 %: standard deviation 1.4 %.
+    assert promised.false_alarm_rate == pytest.approx(alarms, abs=0.04)
