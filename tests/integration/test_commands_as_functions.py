@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 import corebound
-from corebound.fleet.engines import dask
 from support import commands, repositories
 from support.commands import output_of
 from support.paths import DATA
@@ -121,7 +120,7 @@ def test_a_nightly_run_measures_and_publishes(suite: Path) -> None:
 def test_a_fleet_is_planned_and_its_missing_shards_are_named(
     suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "_CONNECT_S", 1)
+    monkeypatch.setattr("corebound.fleet.engines.dask._CONNECT_S", 1)
     fleet = corebound.Fleet("fleet.yaml")
 
     plan = fleet.plan()
