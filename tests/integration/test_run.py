@@ -51,19 +51,15 @@ def setup(*, seconds):
 """
 
 
-def a_suite(folder: Path, *, iterations: int = 10) -> Path:
-    return sleeping_suite(
-        folder,
-        matrix={"binding": list(BINDINGS)},
-        measure={
-            "iterations": iterations, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 3},
-        },
-    )  # fmt: skip
-
-
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    return a_suite(tmp_path)
+    return sleeping_suite(
+        tmp_path,
+        matrix={"binding": list(BINDINGS)},
+        measure={
+            "iterations": 10, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 3},
+        },
+    )  # fmt: skip
 
 
 @pytest.fixture
