@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 # Without a deadline: on a busy host one example may take a second.
-settings.register_profile("gate", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("gate", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("fuzz", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("COREBOUND_HYPOTHESIS", "gate"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,8 +39,20 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="session")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sites in a folder: of a first run, of nothing yet, of all there can be, and of a fleet."""
-    folder = tmp_path_factory.mktemp("site")
+    """Sites in a folder: of a first run, of nothing yet, of all there can be, and of a fleet.
+
+    The first process that wants them makes them for all.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sites"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _write_sites(folder)
+    return folder
+
+
+def _write_sites(folder: Path) -> None:
     site.write(SiteInputs(records=[a_sample()], now=NOW), folder)
     site.write(SiteInputs(records=[], now=NOW), folder / "empty")
     site.write(
@@ -54,7 +68,6 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "past",
     )
     site.write(SiteInputs(now=NOW, **fleet_inputs()), folder / "fleet")
-    return folder
 
 
 # Of a file, for a test may start a browser of its own, and no two can be driven at a time.

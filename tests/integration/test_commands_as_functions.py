@@ -117,7 +117,10 @@ def test_a_nightly_run_measures_and_publishes(suite: Path) -> None:
     assert (suite / "public" / "index.html").is_file()
 
 
-def test_a_fleet_is_planned_and_its_missing_shards_are_named(suite: Path) -> None:
+def test_a_fleet_is_planned_and_its_missing_shards_are_named(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corebound.fleet.engines.dask._CONNECT_S", 1)
     fleet = corebound.Fleet("fleet.yaml")
 
     plan = fleet.plan()

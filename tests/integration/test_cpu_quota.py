@@ -76,7 +76,7 @@ def corebound(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "corebound", *arguments)
 
 
-def written(suite: Path, function: str, *, iterations: int = 25) -> Path:
+def written(suite: Path, function: str, *, iterations: int = 12) -> Path:
     (suite / "counts.py").write_text(WORKLOADS)
     (suite / "limited.yaml").write_text(SCENARIO.format(function=function, iterations=iterations))
     return suite

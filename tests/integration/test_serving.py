@@ -244,7 +244,7 @@ def test_a_slow_startup_times_out(served: Serve) -> None:
     assert processes_of_servers() == []
 
 
-@pytest.mark.parametrize("server", ["torchserve", "litserve", "fastapi"])
+@pytest.mark.parametrize("server", ["torchserve", "litserve"])
 def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -> None:
     python_of(server)
     (tmp_path / "s.yaml").write_text(

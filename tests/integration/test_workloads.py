@@ -21,10 +21,14 @@ pytestmark = pytest.mark.frameworks
     ("workload", "parameters", "work"),
     [
         ("image-training", {"model": "small", "batch": 2}, {"images": 2}),
-        ("image-pipeline", {"model": "large", "batch": 2}, {"images": 2}),
+        ("image-pipeline", {"model": "small", "batch": 2}, {"images": 2}),
         ("checkpoint-training", {"model": "small", "steps": 2, "batch": 2}, {"images": 4}),
-        ("hourglass-training", {"channels": 16, "image": 128, "dropout": "cheap"}, {"images": 2}),
-        ("mobilenet-inference", {"image": 64, "dtype": "bfloat16"}, {"images": 1}),
+        (
+            "hourglass-training",
+            {"stacks": 1, "channels": 16, "image": 128, "dropout": "cheap"},
+            {"images": 2},
+        ),
+        ("mobilenet-inference", {"image": 32, "dtype": "bfloat16"}, {"images": 1}),
         ("encoder-inference", {"layers": 1, "dtype": "bfloat16"}, {"sequences": 1}),
         ("lstm-inference", {"sequence": 4, "dtype": "bfloat16"}, {"sequences": 1}),
         ("recommender-inference", {"batch": 1, "dtype": "bfloat16"}, {"samples": 1}),

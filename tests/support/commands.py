@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import pytest
 
 from corebound.cli.app import main
 from corebound.machine import lock
+from support import command_server
 
 
 def command_line(*arguments: str) -> tuple[str, ...]:
@@ -81,16 +88,56 @@ def corebound(
     if in_process:
         completed = _in_process(folder, *arguments)
     else:
-        process = start(folder, *arguments, **environment)
-        try:
-            out, err = process.communicate(timeout=timeout_s)
-        except BaseException:
-            process.kill()
-            process.communicate()
-            raise
-        completed = Completed(process.returncode, out, err)
+        completed = _in_fork(folder, arguments, environment, timeout_s)
     assert "Traceback" not in completed.err, completed.err
     return completed
+
+
+@functools.cache
+def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """A `support.command_server`, which ends with this process, and the socket it reads."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    env, default_signal, python, *_ = command_line()
+    with its:
+        process = subprocess.Popen(
+            (env, default_signal, python, "-P", command_server.__file__, str(its.fileno())),
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            pass_fds=(its.fileno(),),
+        )
+    return ours, process
+
+
+def _in_fork(
+    folder: Path, arguments: tuple[str, ...], environment: dict[str, str], timeout_s: float
+) -> Completed:
+    request = {
+        "folder": str(folder),
+        "arguments": arguments,
+        "environment": {**os.environ, **isolation(folder), **environment},
+    }
+    channel, _ = _server()
+    ours, its = os.pipe()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with os.fdopen(its, "wb", buffering=0):
+            descriptors = [out.fileno(), err.fileno(), its]
+            socket.send_fds(channel, [json.dumps(request).encode()], descriptors)
+        with os.fdopen(ours) as told:
+            pid = int(told.readline())
+            try:
+                code = _code_of(told, timeout_s)
+            except BaseException:
+                os.kill(pid, signal.SIGKILL)
+                raise
+        out.seek(0)
+        err.seek(0)
+        return Completed(code, out.read(), err.read())
+
+
+def _code_of(told: TextIO, timeout_s: float) -> int:
+    if not select.select([told], [], [], timeout_s)[0]:
+        raise subprocess.TimeoutExpired("corebound", timeout_s)
+    return int(told.readline())
 
 
 def _in_process(folder: Path, *arguments: str) -> Completed:

@@ -7,6 +7,7 @@ pages made of it are the same every time.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import random
 from collections.abc import Sequence
@@ -739,6 +740,31 @@ def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
             for file in sorted(out.rglob("[!.]*"))
             if file.is_file() and file.parent.name != "assets" and file.suffix != ".png"
         }
+
+
+@functools.cache
+def first_site() -> dict[str, str]:
+    """The site of one run: made once, for tests that only read it."""
+    return pages_of([a_sample()])
+
+
+@functools.cache
+def site_over_time() -> dict[str, str]:
+    """The site of two nights with their past: made once, for tests that only read it."""
+    return pages_of(
+        [an_earlier_sample(), a_sample()],
+        series=sample_history(),
+        past=sample_steady_history(),
+        compared=[COMMITS],
+    )
+
+
+@functools.cache
+def whole_site() -> dict[str, str]:
+    """The site of nearly all there can be: made once, for tests that only read it."""
+    return pages_of(
+        sample_records(), series=sample_history(), profiles=sample_imports(), compared=[COMMITS]
+    )
 
 
 def _read_text(file: Path) -> str:

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from corebound.machine import discovery, sysfs
 from corebound.machine.doctor.examine import examine
 from corebound.machine.doctor.host_facts import HostFacts, take_snapshot
-from corebound.machine.doctor.result import CheckResult
+from corebound.machine.doctor.result import CheckResult, SettingChange
 from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
 ROOT = Path("/")
@@ -77,11 +77,11 @@ def settings(paths: list[str]) -> dict[str, str]:
     return {path: (ROOT / path).read_text() for path in paths}
 
 
-def tuned_until_killed(at: int) -> bool:
+def tuned_until_killed(changes: list[SettingChange], at: int) -> bool:
     """Tune in a process of its own; whether it was killed."""
     child = os.fork()
     if child == 0:
-        tune([change for one in look() for change in one.changes], ROOT, Deadly(at))
+        tune(changes, ROOT, Deadly(at))
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
@@ -97,7 +97,7 @@ def main() -> None:
 
     kills: list[dict[str, bool | int]] = []
     while True:
-        killed = tuned_until_killed(len(kills))
+        killed = tuned_until_killed(changes, len(kills))
         meanwhile = settings(list(before))
         restore(ROOT, Disk())
         kills.append(

@@ -47,7 +47,7 @@ def results_of(seed: int, *, spread: float) -> tuple[ScenarioResult, ...]:
     return latest_results([(a_run(scenarios=scenarios), tuple(launches))])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), spread=st.sampled_from([0.0, 0.01, 0.02, 0.05]))
 def test_a_claim_about_a_cell_and_its_baseline_is_decided_as_in_the_terminal(
     seed: int, spread: float
@@ -64,7 +64,7 @@ def test_a_claim_about_a_cell_and_its_baseline_is_decided_as_in_the_terminal(
 
 def test_what_is_decided_depends_on_all_scenarios_of_the_run() -> None:
     alone, together = 0, 0
-    for seed in range(6):
+    for seed in range(3):
         results = results_of(seed, spread=0.015)
         together += sum(len(result.decided) for result in results)
         for result in results:

@@ -39,7 +39,7 @@ from corebound.scenario.select import select
 from corebound.units import duration
 from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import parse_html
-from support.report_sample import a_sample, pages_of, sample_history, sample_imports
+from support.report_sample import a_sample, pages_of, sample_imports, whole_site
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]})
 RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quick")
@@ -301,7 +301,7 @@ def test_ends_share_their_unit_where_they_have_one() -> None:
 
 
 def test_a_row_of_several_changed_cells_has_one_command_for_all() -> None:
-    text = pages_of([a_sample()], series=sample_history())["index.html"]
+    text = whole_site()["index.html"]
     (changed,) = [
         element
         for element in parse_html(text).all("section")

@@ -142,7 +142,7 @@ EVENTS = st.one_of(
 OTHERS = st.tuples(st.just("other"), st.sampled_from(sorted(MACHINE)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(events=st.lists(EVENTS, max_size=6))
 def test_after_a_kill_at_any_point_the_next_restore_is_complete(
     events: list[tuple[str, int | None]],
@@ -162,7 +162,7 @@ def test_after_a_kill_at_any_point_the_next_restore_is_complete(
         assert not (root / STATE).exists()
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(events=st.lists(st.one_of(EVENTS, OTHERS), max_size=8))
 def test_the_state_file_always_holds_the_original_values(
     events: list[tuple[str, int | str | None]],

@@ -17,7 +17,7 @@ from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_run, a_scenario
 from support.markup import Element, by_id, parse_html
-from support.report_sample import COMMITS, NOW, a_sample, pages_of, sample_history, sample_records
+from support.report_sample import NOW, first_site, pages_of, whole_site
 
 
 def nights(number: int) -> list[Record]:
@@ -112,7 +112,7 @@ def choices(page: str) -> dict[str, list[str]]:
 
 
 def test_runs_are_chosen_by_host_and_commits_by_project() -> None:
-    page = pages_of(sample_records(), series=sample_history(), compared=[COMMITS])["compare.html"]
+    page = whole_site()["compare.html"]
 
     groups = choices(page)
     # The latest first; a run of another scenario can be chosen too, as for the command.
@@ -122,4 +122,4 @@ def test_runs_are_chosen_by_host_and_commits_by_project() -> None:
 
 
 def test_a_site_of_one_run_compares_nothing() -> None:
-    assert "compare.html" not in pages_of([a_sample()])
+    assert "compare.html" not in first_site()

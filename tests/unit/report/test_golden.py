@@ -9,16 +9,13 @@ import pytest
 from support.fleet_sample import fleet_inputs
 from support.paths import GOLDEN
 from support.report_sample import (
-    COMMITS,
     COMMITS_PAGE,
     a_sample,
     a_sample_of_two_modes,
     a_serving_sample,
-    an_earlier_sample,
     pages_of,
-    sample_history,
     sample_imports,
-    sample_steady_history,
+    site_over_time,
 )
 from support.tuning import TUNE_PAGE, a_tuning
 
@@ -33,10 +30,13 @@ from support.tuning import TUNE_PAGE, a_tuning
         ("scenario/torchserve.html", "serving.html"),
     ],
 )
-def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
-    text = pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())[name]
+def test_a_page_is_as_it_was_reviewed(of_a_run: dict[str, str], name: str, golden: str) -> None:
+    _compare(of_a_run[name], golden)
 
-    _compare(text, golden)
+
+@pytest.fixture(scope="module")
+def of_a_run() -> dict[str, str]:
+    return pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,12 @@ def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
         ("feed.xml", "feed.xml"),
     ],
 )
-def test_a_page_over_time_is_as_it_was_reviewed(
-    with_history: dict[str, str], name: str, golden: str
-) -> None:
-    _compare(with_history[name], golden)
+def test_a_page_over_time_is_as_it_was_reviewed(name: str, golden: str) -> None:
+    _compare(site_over_time()[name], golden)
 
 
-def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
-    with_history: dict[str, str],
-) -> None:
-    page = with_history["scenario/resnet50-inference.html"]
+def test_the_history_on_a_scenario_page_is_as_it_was_reviewed() -> None:
+    page = site_over_time()["scenario/resnet50-inference.html"]
     begin = page.index('<section id="history">')
 
     _compare(page[begin : page.index("</section>", begin)], "scenario-history.html")
@@ -89,14 +85,6 @@ def test_a_page_of_many_hosts_is_as_it_was_reviewed(
     of_a_fleet: dict[str, str], name: str, golden: str
 ) -> None:
     _compare(of_a_fleet[name], golden)
-
-
-@pytest.fixture(scope="module")
-def with_history() -> dict[str, str]:
-    records = [an_earlier_sample(), a_sample()]
-    return pages_of(
-        records, series=sample_history(), past=sample_steady_history(), compared=[COMMITS]
-    )
 
 
 def _compare(text: str, golden: str) -> None:

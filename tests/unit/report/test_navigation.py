@@ -13,7 +13,7 @@ from corebound.report.inputs import SiteInputs
 from corebound.report.navigation import navigation_links, news_rule
 from support.build import a_machine, a_run, a_series
 from support.markup import Element, parse_html
-from support.report_sample import NOW, a_sample, pages_of, sample_history, sample_records
+from support.report_sample import NOW, a_sample, pages_of, whole_site
 
 STEADY = [1e6 * (1 + night % 3 / 500) for night in range(60)]
 SLOWER = [value * (1.2 if night > 40 else 1.0) for night, value in enumerate(STEADY)]
@@ -40,13 +40,8 @@ def test_a_single_host_is_linked_directly_and_several_by_their_list() -> None:
     ]
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    return pages_of(sample_records(), series=sample_history())
-
-
-def test_every_page_links_every_part(pages: dict[str, str]) -> None:
-    html = {name: text for name, text in pages.items() if name.endswith(".html")}
+def test_every_page_links_every_part() -> None:
+    html = {name: text for name, text in whole_site().items() if name.endswith(".html")}
     parts = ["Overview", "Scenarios", "History", "Compare", "Hosts", "Claims", "Operators"]
 
     assert {name: [*navigation(text)] for name, text in html.items()} == dict.fromkeys(html, parts)
@@ -67,12 +62,10 @@ def test_every_page_links_every_part(pages: dict[str, str]) -> None:
         ("operators.html", "Operators", "page"),
     ],
 )
-def test_a_page_marks_the_part_it_belongs_to(
-    pages: dict[str, str], page: str, part: str, current: str
-) -> None:
+def test_a_page_marks_the_part_it_belongs_to(page: str, part: str, current: str) -> None:
     marked = {
         name: link.attributes["aria-current"]
-        for name, link in navigation(pages[page]).items()
+        for name, link in navigation(whole_site()[page]).items()
         if "aria-current" in link.attributes
     }
 

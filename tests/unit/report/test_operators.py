@@ -17,7 +17,7 @@ from corebound.report.downloads import imported_csv
 from corebound.report.elements import Page
 from corebound.report.pages.operators import operators_page
 from support.build import an_operator
-from support.report_sample import NOW, a_sample, pages_of, sample_imports
+from support.report_sample import NOW, a_sample, first_site, pages_of, sample_imports
 
 
 def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:
@@ -66,7 +66,7 @@ def test_without_any_profile_there_is_no_page() -> None:
 
 
 def test_the_overview_links_to_the_page_only_where_there_is_one() -> None:
-    made = pages_of([a_sample()])
+    made = first_site()
     run, launches = a_sample()
     measured = tuple(launch for launch in launches if launch.kind == "measure")
     without = pages_of([(run, measured)])
@@ -85,7 +85,7 @@ def test_imported_profiles_are_shown_without_any_run() -> None:
 
 
 def test_scenarios_with_operators_are_linked_to() -> None:
-    text = pages_of([a_sample()])["operators.html"]
+    text = first_site()["operators.html"]
 
     assert 'href="scenario/resnet50-inference.html#operators"' in text
     assert "Profiles of other tools</h2>" not in text

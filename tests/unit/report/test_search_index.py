@@ -6,12 +6,10 @@ import gzip
 import json
 from typing import Any
 
-import pytest
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.report.search_index import search_script
 from support.build import a_run, a_series
-from support.report_sample import pages_of, sample_history, sample_records
+from support.report_sample import whole_site
 
 START, END = "corebound.index = ", ";\n"
 
@@ -27,13 +25,8 @@ def index_of(script: str) -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    return pages_of(sample_records(), series=sample_history())
-
-
-def test_scenarios_benchmarks_hosts_commits_and_runs_are_found(pages: dict[str, str]) -> None:
-    entries = index_of(pages["data/search.js"])
+def test_scenarios_benchmarks_hosts_commits_and_runs_are_found() -> None:
+    entries = index_of(whole_site()["data/search.js"])
 
     assert {kind for kind, *_ in entries} == {"scenario", "benchmark", "host", "commit", "run"}
     assert (
@@ -51,17 +44,17 @@ def test_scenarios_benchmarks_hosts_commits_and_runs_are_found(pages: dict[str, 
     ) in entries
 
 
-def test_every_address_is_a_page_with_that_place(pages: dict[str, str]) -> None:
-    for _, _, name, address, *_ in index_of(pages["data/search.js"]):
+def test_every_address_is_a_page_with_that_place() -> None:
+    for _, _, name, address, *_ in index_of(whole_site()["data/search.js"]):
         page, _, place = address.partition("#")
-        assert page in pages, name
-        assert not place or f'id="{place}"' in pages[page], address
+        assert page in whole_site(), name
+        assert not place or f'id="{place}"' in whole_site()[page], address
 
 
-def test_a_commit_leads_to_what_changed_with_it(pages: dict[str, str]) -> None:
+def test_a_commit_leads_to_what_changed_with_it() -> None:
     commits = {
         name: path
-        for kind, _, name, path, *_ in index_of(pages["data/search.js"])
+        for kind, _, name, path, *_ in index_of(whole_site()["data/search.js"])
         if kind == "commit"
     }
 

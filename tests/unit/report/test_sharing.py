@@ -17,7 +17,7 @@ from corebound.report.sharing import HEIGHT, badge_message, can_draw, image_line
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series
 from support.markup import by_id, parse_html, parse_xml
-from support.report_sample import NOW, a_sample, pages_of
+from support.report_sample import NOW, a_sample, first_site, pages_of
 
 EVIL = "<script>alert(1)</script> & co"
 STEADY = [1e6 * (1 + night % 3 / 500) for night in range(60)]
@@ -137,7 +137,7 @@ def test_without_pillow_there_is_no_image(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_scenarios_page_links_its_badge() -> None:
-    page = pages_of([a_sample()])["scenario/resnet50-inference.html"]
+    page = first_site()["scenario/resnet50-inference.html"]
 
     main = by_id(parse_html(page), "main")
     assert main is not None

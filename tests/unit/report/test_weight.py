@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.records.history import HistoryPoints, Series
-from corebound.report.charts.history import history_svg
-from corebound.report.history.panel import history_panel
 from corebound.report.pages.benchmark import benchmark_page
 from corebound.report.render import Renderer
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from support.markup import Element, by_id, parse_html
 from support.paths import ROOT
-from support.report_sample import a_benchmark, a_sample, pages_of, sample_history
+from support.report_sample import a_benchmark, a_sample, pages_of, sample_history, whole_site
 
 NIGHTS = 40
 TEMPLATES = ROOT / "reports" / "templates"
@@ -71,7 +69,7 @@ def test_an_overview_of_500_scenarios_is_under_60_kb(suite_of_500: str) -> None:
 
 
 def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
-    few = pages_of([a_sample()], series=sample_history())["index.html"]
+    few = whole_site()["index.html"]
 
     assert [
         "many" in row.classes
@@ -128,28 +126,6 @@ def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
 
     assert text.count("<figure") + text.count('class="spark"') == 300
     assert weight(text) < 120_000
-
-
-@pytest.mark.usefixtures("every_chart")
-def test_a_chart_among_others_is_under_5_kb_before_compression() -> None:
-    # A site with thousands of charts is stored, copied and published uncompressed.
-    all_series = tuple(
-        noisy(350, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(12)
-    )
-
-    text = rendered(all_series)
-
-    assert text.count("<figure") == 12
-    assert len(text) < 12 * 5_000
-
-
-def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
-    all_series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
-    history = ChangeHistory(series=all_series, cells={})
-
-    panel = history_panel(all_series, history, title="two")
-
-    assert weight(history_svg(panel.chart)) < 20_000
 
 
 def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:

@@ -94,7 +94,7 @@ def test_fragments_of_yaml_load_or_are_rejected(scraps: list[str], between: str)
     survives(between.join(scraps).encode())
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.data())
 def test_a_mutated_scenario_loads_or_is_rejected(
     data: st.DataObject,
@@ -125,7 +125,7 @@ NUMBERS = st.sampled_from(
 TRAFFIC = st.sampled_from(["rate", "query", "bound_ms", "concurrency", "image", "traffic"])
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.dictionaries(TRAFFIC, NUMBERS, max_size=3),
     st.dictionaries(TRAFFIC, NUMBERS, max_size=2),
@@ -188,7 +188,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.dictionaries(st.sampled_from([*Scenario.model_fields, "odd"]), JSON, max_size=6),
     st.booleans(),

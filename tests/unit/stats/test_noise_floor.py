@@ -206,14 +206,14 @@ def test_with_slow_outliers_a_calibration_detects_as_much_as_a_comparison(
 ) -> None:
     drawn = experiments(*known_pairs(), launches=10, adaptive=adaptive, seed=1)
 
-    for slowdown in (0.02, 0.03, 0.05):
+    for slowdown in (0.02, 0.03):
         promised = np.mean(
             [each.detectable_slowdown(0.02) <= math.log1p(slowdown) for each in drawn]
         )
-        real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
+        real = compared_for_real(150, slowdown=slowdown, adaptive=adaptive)
         found = np.mean([one.verdict == "slower" for one in real])
-        # Of 250 trials a rate of one half has a standard deviation of 3.2 %, and less elsewhere.
-        assert promised == pytest.approx(found, abs=3 * 0.032)
+        # Of 150 trials a rate of one half has a standard deviation of 4.1 %, and less elsewhere.
+        assert promised == pytest.approx(found, abs=3 * 0.041)
         # A mean of all launches finds 3 % in a quarter of the trials.
         assert slowdown < 0.03 or promised > 0.8
 

@@ -91,15 +91,9 @@ NOISES: dict[str, Noise] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     "heavy tails": lambda rng, shape: rng.standard_t(3, size=shape),
     "skewed": lambda rng, shape: rng.lognormal(0, 1, size=shape) - np.exp(0.5),
-    "uniform": lambda rng, shape: rng.uniform(-1, 1, size=shape),
-    "spikes": lambda rng, shape: rng.normal(size=shape) + 10 * (rng.random(shape) < 0.05),
     "one launch in three in another mode": lambda rng, shape: (
         3.0 * (rng.random(shape) < 1 / 3) + 0.3 * rng.normal(size=shape)
     ),
-    "one launch in ten in another mode": lambda rng, shape: (
-        3.0 * (rng.random(shape) < 0.1) + 0.3 * rng.normal(size=shape)
-    ),
-    "two modes": lambda rng, shape: 3.0 * (rng.random(shape) < 0.5) + 0.1 * rng.normal(size=shape),
     "one cell ten times noisier": lambda rng, shape: (
         rng.normal(size=shape) * np.where(np.arange(shape[-2]) == 0, 10.0, 1.0)[:, None]
     ),

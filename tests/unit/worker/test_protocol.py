@@ -56,7 +56,9 @@ def test_a_record_is_changed_only_as_a_copy() -> None:
     assert phase.duration_ns == 7
 
 
-@pytest.mark.parametrize("line", [b"", b"[]", b"{}", b'{"kind": "profile"}', b"\xff"])
+@pytest.mark.parametrize(
+    "line", [b"", b"1", b"[]", b"{}", b'{"kind": "profile"}', b'{"kind": ["a"]}', b"\xff"]
+)
 def test_another_line_is_no_message(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_message(line)

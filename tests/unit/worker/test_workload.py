@@ -68,13 +68,6 @@ def test_no_iterations_give_no_samples() -> None:
     assert (len(timings.walls), len(timings.cpus)) == (0, 0)
 
 
-messages = st.one_of(
-    st.builds(protocol.Phase, name=st.text(), duration_ns=st.integers()),
-    st.builds(protocol.Samples, wall_ns=st.lists(st.integers()), cpu_ns=st.lists(st.integers())),
-    st.builds(protocol.Failure, during=st.text(), what=st.text(), fix=st.none() | st.text()),
-)
-
-
 @given(
     st.none()
     | st.builds(
@@ -97,26 +90,6 @@ def test_the_order_to_go_is_one_line_and_says_how_to_alternate_and_for_how_long(
 def test_another_order_is_an_error(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode_go(line)
-
-
-@given(messages)
-def test_a_message_is_one_line_and_round_trips(message: protocol.Message) -> None:
-    line = protocol.encode(message)
-
-    assert line.count(b"\n") == 1
-    assert protocol.decode_message(line) == message
-
-
-@given(st.binary())
-def test_other_bytes_are_rejected(line: bytes) -> None:
-    with pytest.raises(protocol.WireError):
-        protocol.decode_message(line)
-
-
-@pytest.mark.parametrize("line", [b"[]", b"1", b"{}", b'{"kind":"ready"}', b'{"kind":["a"]}'])
-def test_json_that_is_not_a_message_is_rejected(line: bytes) -> None:
-    with pytest.raises(protocol.WireError):
-        protocol.decode_message(line)
 
 
 async def a_coroutine() -> int:

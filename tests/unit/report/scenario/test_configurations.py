@@ -28,7 +28,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from support.report_sample import NOW, a_sample, pages_of, sample_history
+from support.report_sample import NOW, a_sample, pages_of, whole_site
 from support.tables import column
 
 
@@ -317,7 +317,7 @@ def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> Non
 
 
 def test_a_missing_interval_and_a_missing_command_are_marked() -> None:
-    page = pages_of([], series=sample_history())["history.html"]
+    page = whole_site()["history.html"]
 
     assert re.search(r"2\.69\sms<small>no interval</small>", page)
     assert "no command recorded</span>" in page

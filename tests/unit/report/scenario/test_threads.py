@@ -9,10 +9,7 @@ from corebound.report.scenario.launches import trace_panels, typical_launches
 from corebound.report.scenario.threads import cpu_shares
 from support.report_sample import (
     a_sample,
-    an_earlier_sample,
-    pages_of,
-    sample_history,
-    sample_steady_history,
+    site_over_time,
 )
 
 
@@ -47,11 +44,7 @@ def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> No
 
 
 def test_charts_of_two_runs_have_tables_of_changes_and_points() -> None:
-    made = pages_of(
-        [an_earlier_sample(), a_sample()], series=sample_history(), past=sample_steady_history()
-    )
-
-    page = made["compare/r0-r1.html"]
+    page = site_over_time()["compare/r0-r1.html"]
 
     assert page.count(">before</span>") == page.count(">after</span>") == 3
     assert page.count('class="data changes"') == 3

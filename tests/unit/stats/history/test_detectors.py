@@ -43,7 +43,7 @@ def _shortest_piece(values: list[int], cuts: tuple[int, ...]) -> int:
     return min(end - start for start, end in itertools.pairwise((0, *cuts, len(values))))
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(values=few_values, penalty=st.floats(0.5, 30))
 def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> None:
     found = potts_cuts(values, penalty=penalty)
