@@ -52,6 +52,16 @@ def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return {}
+    return _paired(cell, baseline, logs, baseline_logs)
+
+
+def _paired(
+    cell: CellSummary,
+    baseline: CellSummary,
+    logs: dict[int, list[float]],
+    baseline_logs: dict[int, list[float]],
+) -> dict[int, float]:
+    """The `log_ratios` of two cells, given their `logs_by_block`."""
     by_time_slices = time_slice_log_ratios(cell, baseline)
     return {
         block: statistics.median(by_time_slices[block])
@@ -319,12 +329,18 @@ def speedup_intervals(
 
 
 def are_different(
-    pairs: Sequence[Pair], *, margin: float, confidence: float, adaptive: bool = False
+    pairs: Sequence[Pair],
+    intervals: Sequence[Interval | None],
+    *,
+    margin: float,
+    confidence: float,
+    adaptive: bool = False,
 ) -> tuple[bool, ...]:
     """Whether each cell differs from its baseline by more than the margin.
 
     Args:
         pairs: As in `compare_together`.
+        intervals: Their `speedup_intervals` at the usual confidence, which is lower.
         margin: As in `compare`.
         confidence: The confidence of the interval that must lie beyond the margin.
         adaptive: As in `compare`.
@@ -332,7 +348,9 @@ def are_different(
     Returns:
         For each pair, in their order; False where a disturbance can explain the difference.
     """
-    intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
+    # No interval is narrower at a higher confidence, so most need not be computed.
+    if any(interval is not None and interval.is_beyond(margin) for interval in intervals):
+        intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
     return tuple(
         baseline is not None
         and any(
@@ -410,8 +428,8 @@ def _by_mode(estimate: LogRatioEstimate, margin: float) -> ModeComparison | None
     interval lies elsewhere. It cannot decide that two cells are equivalent: a few launches do not
     exclude that the shares differ, which would make one of the cells slower on average.
     """
-    modes, expected_interval = estimate.modes, interval_of(estimate)
-    if modes is None or expected_interval is None:
+    modes = estimate.modes
+    if modes is None or (expected_interval := interval_of(estimate)) is None:
         return None
     interval, shares_differ = modes.interval, modes.share_p_value <= _SHARES_DIFFER
     is_same_mode = (
@@ -503,7 +521,7 @@ def _estimate(
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
-    blocks = () if between else tuple(log_ratios(cell, baseline).items())
+    blocks = () if between else tuple(_paired(cell, baseline, logs, baseline_logs).items())
     if len(blocks) < 2:
         unpaired = _unpaired(_flat(logs), _flat(baseline_logs))
         if adaptive and unpaired.error is not None:

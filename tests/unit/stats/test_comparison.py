@@ -433,7 +433,8 @@ def test_a_wide_interval_that_excludes_1_is_kept() -> None:
 
 
 def different(cell: CellSummary, baseline: CellSummary) -> bool:
-    (differs,) = are_different([(cell, baseline)], margin=MARGIN, confidence=0.999)
+    pairs = [(cell, baseline)]
+    (differs,) = are_different(pairs, speedup_intervals(pairs), margin=MARGIN, confidence=0.999)
     return differs
 
 
@@ -451,7 +452,8 @@ def test_a_cell_is_different_if_its_interval_lies_beyond_the_margin() -> None:
 
 
 def test_a_cell_without_a_baseline_is_not_different() -> None:
-    assert are_different([(a_summary(1e9), None)], margin=MARGIN, confidence=0.999) == (False,)
+    pairs = [(a_summary(1e9), None)]
+    assert are_different(pairs, (None,), margin=MARGIN, confidence=0.999) == (False,)
 
 
 def test_a_cell_without_a_baseline_has_no_comparison() -> None:
