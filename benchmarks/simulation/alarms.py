@@ -19,11 +19,18 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from benchmarks.simulation import few
-from benchmarks.simulation.verdicts import MARGIN, TYPICAL_NS, Noise, simulated_cell, summary_of
+from benchmarks.simulation.verdicts import (
+    MARGIN,
+    TYPICAL_NS,
+    Noise,
+    launch_of,
+    simulated_cell,
+    summary_of,
+)
 from corebound.scenario.models import Launches
 from corebound.stats import comparison, shared_variance
 from corebound.stats.comparison import compare_together
-from corebound.stats.launch_summary import CellSummary
+from corebound.stats.launch_summary import CellSummary, LaunchSummary
 from corebound.stats.stopping import unfinished
 
 LAUNCHES = range(2, 13)
@@ -157,16 +164,18 @@ def _shares(batch: _Batch) -> list[float]:
 
 def fixed_share(logs: Array) -> float:
     """The share of equal cells, (blocks, cells and baseline), that get a verdict."""
-    return _verdict_share(_summaries(logs), adaptive=False)
+    return _verdict_share(_summaries(_launches(logs)), adaptive=False)
 
 
 def stopped_share(logs: Array) -> float:
     """The same, where cells get launches until a run would have decided them."""
     rule = Launches(min=3, max=len(logs))
-    every = _summaries(logs)
+    launches = _launches(logs)
     counts = dict.fromkeys(_BASELINES, 0)
     while True:
-        summaries = [_first(summary, counts[summary.cell.key]) for summary in every]
+        summaries = _summaries(
+            [of_cell[:count] for of_cell, count in zip(launches, counts.values(), strict=True)]
+        )
         more = unfinished(summaries, _BASELINES, rule, margin=MARGIN)
         if not more:
             return _verdict_share(summaries, adaptive=True)
@@ -184,20 +193,21 @@ def _verdict_share(summaries: list[CellSummary], *, adaptive: bool) -> float:
     return sum(verdict in {"faster", "slower"} for verdict in verdicts) / len(cells)
 
 
-_CELLS = [simulated_cell(str(index)) for index in range(CELLS)]
-_BASELINES = {cell.key: _CELLS[-1].key for cell in _CELLS}
+_CELLS = [summary_of(simulated_cell(str(index)), []) for index in range(CELLS)]
+_BASELINES = {summary.cell.key: _CELLS[-1].cell.key for summary in _CELLS}
 
 
-def _summaries(logs: Array) -> list[CellSummary]:
-    """Summaries of launches (blocks, cells and baseline)."""
-    times_ns = TYPICAL_NS * np.exp(logs)
+def _launches(logs: Array) -> list[tuple[LaunchSummary, ...]]:
+    """For each cell, its launches; logarithms of their times (blocks, cells and baseline)."""
     return [
-        summary_of(cell, column.tolist()) for cell, column in zip(_CELLS, times_ns.T, strict=True)
+        tuple(launch_of(block, time_ns) for block, time_ns in enumerate(column))
+        for column in (TYPICAL_NS * np.exp(logs.T)).tolist()
     ]
 
 
-def _first(summary: CellSummary, count: int) -> CellSummary:
-    """A summary of the first launches; all that its comparison uses."""
-    return replace(
-        summary, launches=summary.launches[:count], counts=(("ok", count),) if count else ()
-    )
+def _summaries(launches: Sequence[tuple[LaunchSummary, ...]]) -> list[CellSummary]:
+    """Summaries with what a comparison uses."""
+    return [
+        replace(summary, launches=of_cell, counts=(("ok", len(of_cell)),) if of_cell else ())
+        for summary, of_cell in zip(_CELLS, launches, strict=True)
+    ]
