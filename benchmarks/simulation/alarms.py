@@ -61,7 +61,8 @@ def _baseline(spread: float) -> Draw:
 
 def _cauchy(rng: np.random.Generator, trials: int, blocks: int) -> Array:
     samples: Array = 0.01 * rng.standard_t(1, (trials, blocks, CELLS))
-    return samples
+    # Beyond this, no time is a float.
+    return samples.clip(-30, 30)
 
 
 # Logarithms of launches, (trials, blocks, cells and their baseline); all cells are equal but for
