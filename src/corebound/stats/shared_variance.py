@@ -57,6 +57,7 @@ def share_variances(
     *,
     confidence: float = 0.95,
     keeps_own_factor: float = _KEEPS_OWN_FACTOR,
+    independent: float = 1.0,
 ) -> SharedErrors:
     """Combine each comparison's variance with those of the others.
 
@@ -71,6 +72,7 @@ def share_variances(
         confidence: The confidence of the interval that the result preserves.
         keeps_own_factor: A comparison whose error exceeds the median error by this factor keeps
             its own interval if that is wider.
+        independent: How many independent comparisons each is worth, at most 1.
 
     Returns:
         The new errors and degrees of freedom. With fewer than two comparisons, and where all
@@ -90,7 +92,7 @@ def share_variances(
     prior = _PRIOR_FREEDOMS[:, None]
     scales = np.exp(centre[..., None, None] + _PRIOR_SCALES)
     own = freedoms[..., None, None]
-    weights = _weights(logs - centre, freedoms)[..., None, :, :]
+    weights = _weights(logs - centre, freedoms, independent)[..., None, :, :]
     posterior = (prior * scales + own * variances[..., None, None]) / (prior + own)
     # Most priors are ruled out by the variances; without them this is several times as fast.
     has_weight = weights > _NEGLIGIBLE * (1 - confidence)
@@ -114,7 +116,7 @@ def share_variances(
     )
 
 
-def _weights(logs: Array, freedoms: Array) -> Array:
+def _weights(logs: Array, freedoms: Array, independent: float) -> Array:
     """The posterior probability of each prior: (..., freedoms, scales).
 
     A variance divided by the prior's scale has the F distribution of its own and the prior's
@@ -127,7 +129,7 @@ def _weights(logs: Array, freedoms: Array) -> Array:
         + first * ratio
         - (first + second) * np.log1p(first / second * np.exp(ratio))
         - log_betas(first, second)
-    ).sum(axis=-3) + _PRIOR_WEIGHTS[:, None]
+    ).sum(axis=-3) * independent + _PRIOR_WEIGHTS[:, None]
     weights = np.exp(density - density.max(axis=(-2, -1), keepdims=True))
     result: Array = weights / weights.sum(axis=(-2, -1), keepdims=True)
     return result
