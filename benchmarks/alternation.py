@@ -165,12 +165,12 @@ def prefetching(*, depth):
 
 WORKER = """\
 import importlib, json, sys, time
-from corebound.worker.__main__ import ADAPTERS
+from corebound.worker.__main__ import _adapter_of
 from corebound.worker.timing import Timings
 
 MOST = 1_000_000
 task = json.loads(sys.argv[1])
-adapter = importlib.import_module(ADAPTERS[task["framework"]])
+adapter = importlib.import_module(_adapter_of(task["framework"]))
 adapter.prepare(seed=1, intra_op=task["intra_op"], inter_op=None)
 step = getattr(importlib.import_module("alternation_steps"), task["function"])(**task["parameters"])
 for line in sys.stdin:

@@ -62,6 +62,16 @@ def main() -> None:
     parser.add_argument("study", nargs="?", choices=tuple(studies), default="verdicts")
     parser.add_argument("--trials", type=int, default=1000, help="trials per row of a table")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random numbers")
+    parser.add_argument("--jobs", type=int, help="processes of alarms; default: one for each CPU")
+    parser.add_argument("--only", choices=("fixed", "adaptive"), help="the table of alarms to make")
+    parser.add_argument(
+        "--noises",
+        type=int,
+        nargs="*",
+        choices=range(len(alarms.NOISES)),
+        metavar="INDEX",
+        help="the noises of alarms, by their row from 0",
+    )
     parser.add_argument("--labelled", type=Path, help="launches with labels, a gzipped JSON list")
     parser.add_argument(
         "--asv", type=Path, action="append", default=[], help="an asv history, a tar file"
@@ -110,7 +120,14 @@ def _few(options: argparse.Namespace) -> None:
 
 
 def _alarms(options: argparse.Namespace) -> None:
-    alarms.alarms(np.random.default_rng(options.seed), options.trials)
+    parts = {"fixed": [False], "adaptive": [True]}
+    alarms.alarms(
+        options.seed,
+        options.trials,
+        jobs=options.jobs,
+        adaptive=parts.get(options.only, [False, True]),
+        noises=options.noises or range(len(alarms.NOISES)),
+    )
 
 
 def _disturbances(options: argparse.Namespace) -> None:

@@ -112,6 +112,20 @@ def simulated_cell(name: str) -> Cell:
 CELL, BASELINE = simulated_cell("cell"), simulated_cell("baseline")
 
 
+def launch_of(block: int, median_ns: float, *, alternated: bool = False) -> LaunchSummary:
+    """A launch whose median is known, and which alternated with the baseline's."""
+    return LaunchSummary(
+        launch=f"{block}-0",
+        block=block,
+        median_ns=median_ns,
+        p99_ns=None,
+        cpu_median_ns=None,
+        used=ITERATIONS,
+        steady=STEADY,
+        alternated=("baseline",) if alternated else (),
+    )
+
+
 def summary_of(
     cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0, alternated: bool = False
 ) -> CellSummary:
@@ -119,16 +133,7 @@ def summary_of(
     return CellSummary(
         cell=cell,
         launches=tuple(
-            LaunchSummary(
-                launch=f"{block}-0",
-                block=block,
-                median_ns=median_ns,
-                p99_ns=None,
-                cpu_median_ns=None,
-                used=ITERATIONS,
-                steady=STEADY,
-                alternated=("baseline",) if alternated else (),
-            )
+            launch_of(block, median_ns, alternated=alternated)
             for block, median_ns in enumerate(medians_ns, start=first_block)
         ),
         counts=(("ok", len(medians_ns)),) if medians_ns else (),

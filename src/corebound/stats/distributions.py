@@ -125,8 +125,9 @@ def student_quantile(freedom: float, p: float) -> float:
     def slope(t: float) -> float:
         return -math.exp(peak - (freedom + 1) / 2 * math.log1p(t * t / freedom))
 
-    # The normal quantile is nearer to 0 than any of Student's.
-    start = -normal_quantile(tail)
+    # The first terms of an expansion in 1 / freedom, Abramowitz & Stegun 26.7.5.
+    z = -normal_quantile(tail)
+    start = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
     t = _solve(lambda t: student_below(freedom, -t), slope, tail, start=start)
     return t if p > 0.5 else -t
 
@@ -175,6 +176,9 @@ def chi_squared_upper_quantile(freedom: float, p: float) -> float:
 
 def log_betas(a: _Array, b: float | _Array) -> _Array:
     """The logarithm of the beta function of each pair of elements; the arrays are broadcast."""
+    if isinstance(b, float):
+        values, at = np.unique(a, return_inverse=True)
+        return np.array([_log_beta(value, b) for value in values.tolist()])[at].reshape(a.shape)
     first, second = np.broadcast_arrays(a, b)
     flat = [_log_beta(*pair) for pair in zip(first.flat, second.flat, strict=True)]
     return np.array(flat, dtype=np.float64).reshape(first.shape)

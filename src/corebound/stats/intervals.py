@@ -354,28 +354,28 @@ def middles(rows: Array) -> list[TrimmedMean]:
 
     A calibration needs thousands at once; a comparison needs one.
     """
-    whole = _trimmed(rows, 0)
-    n = rows.shape[1]
+    n, ordered = rows.shape[1], np.sort(rows, axis=1)
+    whole = _trimmed(ordered, 0)
     if n < LEAST:
         return whole
-    without = _trimmed(rows, max(1, n // ONE_OF))
+    without = _trimmed(ordered, max(1, n // ONE_OF))
     return [
         less if less.reach < WORTH * all_.reach else all_
         for less, all_ in zip(without, whole, strict=True)
     ]
 
 
-def _trimmed(rows: Array, out: int) -> list[TrimmedMean]:
+def _trimmed(ordered: Array, out: int) -> list[TrimmedMean]:
     """Means without `out` values at either end; errors by winsorising those to the nearest kept."""
-    n = rows.shape[1]
+    n = ordered.shape[1]
     remaining = n - 2 * out
-    ordered = np.sort(rows, axis=1)
     # Subtract one of the values, so that rounding gives equal values no spread.
     origins = ordered[:, n // 2, None]
-    inner = (ordered - origins)[:, out : n - out]
-    drawn_in = np.pad(inner, ((0, 0), (out, out)), mode="edge")
-    means = origins[:, 0] + inner.mean(axis=1)
-    errors = np.sqrt((n - 1) * drawn_in.var(axis=1, ddof=1) / (remaining * (remaining - 1)))
+    centred = ordered - origins
+    means = origins[:, 0] + centred[:, out : n - out].sum(axis=1) / remaining
+    drawn_in = centred.clip(centred[:, out, None], centred[:, n - out - 1, None])
+    spread = drawn_in - drawn_in.sum(axis=1, keepdims=True) / n
+    errors = np.sqrt((spread * spread).sum(axis=1) / (remaining * (remaining - 1)))
     return [
         TrimmedMean(mean=mean, error=error, freedom=remaining - 1)
         for mean, error in zip(means.tolist(), errors.tolist(), strict=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -158,12 +159,11 @@ def fit_levels(rows: Array) -> LevelFits:
     Fisher, "On grouping for maximum homogeneity" (1958).
     """
     n = rows.shape[1]
-    centres = np.median(rows, axis=1, keepdims=True)
-    ordered = np.sort(rows, axis=1) - centres
+    ordered = np.sort(rows, axis=1)
+    centres = (ordered[:, (n - 1) // 2, None] + ordered[:, n // 2, None]) / 2
+    ordered -= centres
     sums = np.cumsum(ordered, axis=1)
-    below, above = np.array(
-        [(low, high) for low in range(1, n - 1) for high in range(1, n - low)]
-    ).T
+    below, above = _splits(n)
     # A regression on -1, 0 and 1: the sums of these, of their squares, and of products.
     total, offset = sums[:, -1:], above - below
     products = total - sums[:, n - above - 1] - sums[:, below - 1]
@@ -180,6 +180,12 @@ def fit_levels(rows: Array) -> LevelFits:
         below=below[best],
         above=above[best],
     )
+
+
+@cache
+def _splits(n: int) -> NDArray[np.int64]:
+    """How many of n sorted values can belong to the lower and to the upper level, (2, m)."""
+    return np.array([(low, high) for low in range(1, n - 1) for high in range(1, n - low)]).T
 
 
 def recognise_modes(

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats.intervals import Interval, exp
+from corebound.stats.intervals import Array, Interval, exp
 
 # With four launches a side, the most extreme order of equal launches is too frequent (2 in 70).
 LEAST_LAUNCHES = 5
@@ -62,20 +62,23 @@ def compare_ranks(
     if min(m, n) < LEAST_LAUNCHES:
         return None
     differences = np.sort(np.subtract.outer(baseline_logs, logs), axis=None)
-    above = float(np.sum(differences > 0) + np.sum(differences == 0) / 2)
+    below = sum(differences.searchsorted(0.0, side) for side in ("left", "right")) / 2
     tails = _lower_tails(m, n)
-    p_value = min(1.0, 2 * tails[math.floor(min(above, m * n - above))])
+    p_value = min(1.0, 2 * float(tails[math.floor(min(below, m * n - below))]))
     # The shifts that the test does not reject; with few launches it may reject none.
-    outside = int(np.searchsorted(tails, (1 - confidence) / 2, side="right"))
-    bounded = np.concatenate(([-math.inf], differences, [math.inf]))
-    low, high = float(bounded[outside]), float(bounded[-1 - outside])
+    outside = int(tails.searchsorted((1 - confidence) / 2, side="right"))
+    low, high = (
+        (float(differences[outside - 1]), float(differences[-outside]))
+        if outside
+        else (-math.inf, math.inf)
+    )
     return RankComparison(
         interval=Interval(low=exp(low), high=exp(high), confidence=confidence), p_value=p_value
     )
 
 
 @cache
-def _lower_tails(m: int, n: int) -> list[float]:
+def _lower_tails(m: int, n: int) -> Array:
     """The probability that at most u of the m · n pairs are in order, for each u, by chance.
 
     Source: the recursion of Mann & Whitney (1947), as a product of polynomials: the number of
@@ -96,4 +99,4 @@ def _lower_tails(m: int, n: int) -> list[float]:
     for count in counts:
         cumulated += count
         tails.append(cumulated / total)
-    return tails
+    return np.array(tails)

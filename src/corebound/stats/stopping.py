@@ -110,13 +110,16 @@ def _certain(
         key: summary.interval for key, summary in by_key.items() if key not in pairs
     }
     sides = tuple(pairs.values())
-    intervals |= zip(pairs, speedup_intervals(sides, adaptive=True), strict=True)
+    of_ratios = speedup_intervals(sides, adaptive=True)
+    intervals |= zip(pairs, of_ratios, strict=True)
     precise = {
         key
         for key, interval in intervals.items()
         if interval is not None and interval.relative_half_width <= launches.until_relative_ci
     }
-    different = are_different(sides, margin=margin, confidence=_DIFFERENT_CONFIDENCE, adaptive=True)
+    different = are_different(
+        sides, of_ratios, margin=margin, confidence=_DIFFERENT_CONFIDENCE, adaptive=True
+    )
     return precise | {key for key, differs in zip(pairs, different, strict=True) if differs}
 
 

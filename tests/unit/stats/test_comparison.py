@@ -433,7 +433,8 @@ def test_a_wide_interval_that_excludes_1_is_kept() -> None:
 
 
 def different(cell: CellSummary, baseline: CellSummary) -> bool:
-    (differs,) = are_different([(cell, baseline)], margin=MARGIN, confidence=0.999)
+    pairs = [(cell, baseline)]
+    (differs,) = are_different(pairs, speedup_intervals(pairs), margin=MARGIN, confidence=0.999)
     return differs
 
 
@@ -450,8 +451,22 @@ def test_a_cell_is_different_if_its_interval_lies_beyond_the_margin() -> None:
     assert not different(a_summary(*[1.019e9] * 4), baseline)
 
 
+def test_cells_that_all_vary_as_their_baseline_show_its_variance_once() -> None:
+    # Three launches of the baseline are a factor of 1.2 apart, and those of the cells are equal.
+    baseline = a_summary(1e9, 1.2e9, 1.44e9)
+    cells = [a_summary(*[1e9] * 3), a_summary(*[1.01e9] * 3), a_summary(*[0.99e9] * 3)]
+
+    together = speedup_intervals([(cell, baseline) for cell in cells])
+    (alone,) = speedup_intervals([(cells[0], baseline)])
+
+    assert together[0] is not None
+    assert alone is not None
+    assert together[0].relative_half_width > 0.9 * alone.relative_half_width
+
+
 def test_a_cell_without_a_baseline_is_not_different() -> None:
-    assert are_different([(a_summary(1e9), None)], margin=MARGIN, confidence=0.999) == (False,)
+    pairs = [(a_summary(1e9), None)]
+    assert are_different(pairs, (None,), margin=MARGIN, confidence=0.999) == (False,)
 
 
 def test_a_cell_without_a_baseline_has_no_comparison() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from corebound.stats.shared_variance import SharedErrors, share_variances
+from corebound.stats.shared_variance import SharedErrors, mixture_reach, share_variances
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -85,6 +85,25 @@ def test_every_interval_is_finite_and_a_larger_error_never_gets_a_narrower_one(
     assert np.isfinite(widths).all()
     ranked = widths[np.argsort(errors)]
     assert (np.diff(ranked) >= -1e-3 * ranked[-1]).all()
+
+
+@given(
+    members=st.lists(
+        st.tuples(st.floats(1e-6, 1e3), st.floats(0.5, 100), st.floats(1e-6, 1.0)), min_size=1
+    ),
+    alpha=st.sampled_from([0.5, 0.05, 0.001, 1e-6]),
+    guess=st.floats(1e-9, 1e9),
+)
+def test_a_mixture_lies_beyond_its_reach_with_just_the_probability_asked_for(
+    members: list[tuple[float, float, float]], alpha: float, guess: float
+) -> None:
+    errors, freedoms, weights = np.array(members).T
+    weights /= weights.sum()
+
+    reach = mixture_reach(errors, freedoms, weights, alpha, start=np.array(guess))
+
+    beyond = 2 * weights @ stats.t.cdf(-reach / errors, freedoms)
+    assert beyond == pytest.approx(alpha, rel=1e-6)
 
 
 NOISES: dict[str, Noise] = {
