@@ -37,7 +37,7 @@ def raced(
     prepared = PreparedRun(run=run, file=file, tasks=(task,), done=launches)
     result = RunResult(run=run, file=file, launches=launches, ending="complete", not_launched=())
     for name, stub in (
-        ("hold_host", lambda *_arguments, **_options: None),
+        ("hold_host", lambda *_arguments, **_options: 0.0),
         ("_prepare", lambda *_arguments: prepared),
         ("preflight", lambda *_arguments: prepared),
         ("execute_run", lambda *_arguments: result),

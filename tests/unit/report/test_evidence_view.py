@@ -43,7 +43,9 @@ def test_figures_are_shares_of_the_time_that_was_watched() -> None:
     assert told(host_facts(replace(a_launch(), host=host))) == {
         "CPU time stolen by the hypervisor": "1.2 %",
         "CPU time used by other programs": "2.5 %",
-        "CPU, memory and I/O pressure on the host": "5.0 %, unknown, unknown",
+        "CPU pressure on the host": "5.0 %",
+        "memory pressure on the host": "unavailable",
+        "I/O pressure on the host": "unavailable",
         "throttled by a quota": "0.5 %",
         "clock": "2.10 to 3.40 GHz",
     }

@@ -95,7 +95,7 @@ def test_shares_are_of_the_step_where_it_is_known() -> None:
     (table,) = page(a_profile()).tables
 
     assert [row.times[0].share for row in table.rows] == ["60 %", "30 %", "10 %"]
-    assert table.per == "an iteration"
+    assert table.per == "per iteration"
 
 
 def test_shares_are_of_all_operators_where_no_step_is_known() -> None:
@@ -120,7 +120,7 @@ def test_beside_one_that_tells_more_a_dash_stands_for_what_is_not_told() -> None
     assert rows["one step, profiled"] == ["1.00", "–"]
     assert rows["its operators, with the shortest time of each call"] == ["0.81", "–"]
     assert rows["all operators together"] == ["0.90", "0.90"]
-    assert table.per == "an iteration or in total"
+    assert table.per == "per iteration or in total"
 
 
 def test_what_makes_steps_of_the_same_profiler_differ_is_named() -> None:
