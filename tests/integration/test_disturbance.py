@@ -19,7 +19,7 @@ from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import descendants, resource_usage
-from corebound.runner.screening import screen
+from corebound.runner.refused_launches import screen
 from support import needs
 from support.commands import busy_process
 from support.launches import CPUS, launch_step
@@ -275,7 +275,7 @@ sys.path[:0] = sys.argv[1:3]
 (Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 import test_disturbance as here
 from corebound.launch.supervisor_client import Supervision
-from corebound.runner.screening import screen
+from corebound.runner.refused_launches import screen
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)

@@ -7,7 +7,7 @@ from functools import reduce
 
 from corebound.analysis.wording import axis_value
 from corebound.scenario.cell import Cell
-from corebound.scenario.wording import join_words
+from corebound.scenario.fault_wording import join_words
 
 # For each axis, names of values; all their combinations.
 Product = tuple[tuple[str, ...], ...]

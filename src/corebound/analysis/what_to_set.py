@@ -14,7 +14,7 @@ from corebound.planning.commands import binder, intra_op
 from corebound.planning.models import Command
 from corebound.records.launch_record import Launch
 from corebound.scenario.cell import Scalar
-from corebound.scenario.wording import join_words
+from corebound.scenario.fault_wording import join_words
 
 # MKL and OpenBLAS read OMP_NUM_THREADS where their own variable is not set, so an equal value
 # needs no line of its own (oneMKL developer guide, "Threading control"; OpenBLAS, README).

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from corebound.analysis.commit_comparison import CommitComparison, InterleavedComparison
 from corebound.analysis.compared import ComparedRow, PairOfCells, baseline_rows, rows_of_cells
+from corebound.analysis.json_documents import cell_document, compare_document
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
-from corebound.analysis.serialize import cell_document, compare_document
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import count
 from corebound.errors import InputError

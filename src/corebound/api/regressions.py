@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from corebound.analysis.serialize import interval_columns
+from corebound.analysis.json_documents import interval_columns
 from corebound.api.tables import CHANGES
 from corebound.exchange.run_export import axis_columns, frame
 from corebound.present.regressions import regressions_document

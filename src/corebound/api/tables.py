@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corebound.analysis.compared import ComparedRow, baseline_rows
+from corebound.analysis.json_documents import attributes, interval_columns
 from corebound.analysis.scenario_result import ScenarioResult, cell_profiles
-from corebound.analysis.serialize import attributes, interval_columns
 from corebound.exchange.run_export import ExportedCell, axis_columns, cell_columns, frame
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch, Worker

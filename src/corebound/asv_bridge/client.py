@@ -1,4 +1,4 @@
-"""Send requests to asv, which runs in a process of its own: see `asv_bridge.worker`."""
+"""Send requests to asv, which runs in a process of its own: see `asv_bridge.build_process`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(
     message = {"file": str(file), "parent": os.getpid(), **request}
     reading, writing = os.pipe()
     # -P, because the current folder may contain any module.
-    command = (sys.executable, "-P", "-m", "corebound.asv_bridge.worker", str(writing))
+    command = (sys.executable, "-P", "-m", "corebound.asv_bridge.build_process", str(writing))
     with (
         os.fdopen(reading, encoding="utf-8") as answers,
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output,

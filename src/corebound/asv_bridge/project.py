@@ -2,7 +2,7 @@
 
 asv installs one commit at a time into an environment. Two commits can alternate block by
 block only if both are installed, so each gets an environment of its own here. It is stored under
-the commit's name and reused. asv itself is never imported: see `asv_bridge.worker`.
+the commit's name and reused. asv itself is never imported: see `asv_bridge.build_process`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 
+from corebound.analysis.json_documents import attributes, commit_columns, json_file, serving_columns
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
-from corebound.analysis.serialize import attributes, commit_columns, json_file, serving_columns
 from corebound.errors import MissingPackageError
 from corebound.records.codec import canonical
 from corebound.records.launch_record import Launch

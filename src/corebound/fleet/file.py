@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 
 from corebound.records.run_record import LABEL_NAME
+from corebound.scenario.fault_wording import BOOLEAN, Expected, one_of, printable, whole_number
 from corebound.scenario.json_schema import schema_of
 from corebound.scenario.loader import load_file
 from corebound.scenario.models import ProfileName
 from corebound.scenario.settings import Revision, StrictModel, mapping_or_plain
 from corebound.scenario.validation import FileFormat
-from corebound.scenario.wording import BOOLEAN, Expected, one_of, printable, whole_number
 from corebound.scenario.yaml_reader import Flaw, Node, Path
 
 EngineName = Literal["dask", "slurm", "kubernetes"]

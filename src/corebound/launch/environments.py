@@ -31,8 +31,8 @@ from corebound.launch import existing_environments, find_module
 from corebound.launch.search_path import folders_upward
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
+from corebound.scenario.fault_wording import closest
 from corebound.scenario.runtimes import ALIASES, RUNTIMES
-from corebound.scenario.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

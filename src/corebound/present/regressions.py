@@ -14,7 +14,7 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.commands import series_command, triage_commands
 from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
-from corebound.analysis.serialize import attributes
+from corebound.analysis.json_documents import attributes
 from corebound.analysis.triage import (
     CommitEntry,
     FailureGroup,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corebound.analysis.commands import CommandLine, original_command
+from corebound.analysis.json_documents import attributes
 from corebound.analysis.recommendation import Race
-from corebound.analysis.serialize import attributes
 from corebound.analysis.tuning import Confirmed, Contest, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell

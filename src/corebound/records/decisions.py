@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from corebound.errors import Fault, InputError, ScenarioFaults, report_os_errors
 from corebound.records import atomic_write
-from corebound.scenario.wording import printable
+from corebound.scenario.fault_wording import printable
 from corebound.scenario.yaml_reader import Node, read_yaml
 
 # The schema of the decisions file, and of files that hold confirmations.

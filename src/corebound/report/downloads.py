@@ -21,9 +21,7 @@ from corebound.analysis.commands import (
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_records import HostRecords
-from corebound.analysis.run_comparison import RunComparison
-from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
-from corebound.analysis.serialize import (
+from corebound.analysis.json_documents import (
     attributes,
     cell_row,
     commit_columns,
@@ -32,6 +30,8 @@ from corebound.analysis.serialize import (
     json_file,
     serving_document,
 )
+from corebound.analysis.run_comparison import RunComparison
+from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.diagnosis.evidence import Finding
 from corebound.records.history import HistoryPoint
 from corebound.records.launch_record import ImportedProfile, OperatorProfile

@@ -15,10 +15,10 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.commit_comparison import CommitComparison, compare_imported_commits
 from corebound.analysis.history_csv import history_csv
 from corebound.analysis.host_records import group_by_host
+from corebound.analysis.json_documents import hosts_document, json_file
 from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
-from corebound.analysis.serialize import hosts_document, json_file
 from corebound.errors import InputError, report_os_errors
 from corebound.present.tune import races, tune_document
 from corebound.records import atomic_write, cache, jsonl

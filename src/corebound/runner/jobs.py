@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -90,22 +87,3 @@ class Job(Struct, frozen=True, kw_only=True):
     def again(self) -> Job:
         """The next attempt, after a refused one."""
         return replace(self, attempt=self.attempt + 1)
-
-
-def block_order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
-    """Shuffle the cells of one scenario for one block.
-
-    The order includes cells that are not launched in this block, so a resumed run uses the
-    same order.
-
-    Args:
-        keys: The keys of all the scenario's cells.
-        seed: The run's seed.
-        scenario: The scenario's name; each scenario is shuffled separately.
-        block: The block's number, from 0.
-    """
-
-    def digest(key: str) -> bytes:
-        return hashlib.sha256(f"{seed}/{scenario}/{block}/{key}".encode()).digest()
-
-    return tuple(sorted(keys, key=digest))

@@ -20,7 +20,7 @@ from corebound.records.telemetry import Disturbance
 from corebound.records.tuning import NO_TIME
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
-from corebound.runner.screening import Screened, compare_busy_threads, screen
+from corebound.runner.refused_launches import Screened, compare_busy_threads, screen
 
 # The fields that a record takes over from the launch's result.
 _AS_IN_RESULT = tuple(

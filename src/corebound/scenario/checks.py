@@ -19,6 +19,7 @@ from corebound.scenario.cell import (
     Cell,
     framework_of,
 )
+from corebound.scenario.fault_wording import closest, join_words, printable
 from corebound.scenario.files import EnvironmentFinder, FileFinder, name_in_working_directory
 from corebound.scenario.matrix import (
     LocatedValue,
@@ -39,7 +40,6 @@ from corebound.scenario.models import (
 )
 from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, RUNTIMES, Framework, with_launcher
 from corebound.scenario.settings import SETTINGS
-from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
 # `measure` under each profile.

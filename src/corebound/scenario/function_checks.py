@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import is_project
+from corebound.scenario.fault_wording import closest, join_words, printable
 from corebound.scenario.matrix import Point, Points, environment_name
 from corebound.scenario.models import Scenario
 from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, Framework
-from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
 Kind = Literal["function", "coroutine", "generator"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from corebound.scenario.cell import Cell
+from corebound.scenario.fault_wording import closest, join_words, printable
 from corebound.scenario.matrix import (
     Axes,
     Entry,
@@ -20,7 +21,6 @@ from corebound.scenario.matrix import (
 )
 from corebound.scenario.models import MatrixEntry, Scenario
 from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
-from corebound.scenario.wording import closest, join_words, printable
 from corebound.scenario.yaml_reader import Flaw, Path
 
 # A day has room for about 10,000 launches of eight seconds. A larger matrix is a mistake

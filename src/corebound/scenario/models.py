@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from corebound.scenario.cell import Importance
+from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
-from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
 
 class OrderedModel(StrictModel):

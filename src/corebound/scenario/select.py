@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from corebound.errors import InputError
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import Cell
+from corebound.scenario.fault_wording import closest
 from corebound.scenario.matrix import axis_text
-from corebound.scenario.wording import closest
 from corebound.scenario.yaml_reader import as_data, read_yaml
 
 # A comma separates terms only if another term follows: CPU lists contain commas too.

@@ -43,8 +43,8 @@ from corebound.scenario.cell import (
     ThreadRule,
     is_project,
 )
+from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 from corebound.scenario.runtimes import FRAMEWORKS, Framework, variables_of
-from corebound.scenario.wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 
 
 class StrictModel(BaseModel):

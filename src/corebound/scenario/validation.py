@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.fault_wording import Expected, closest, join_words, printable
 from corebound.scenario.matrix import SECTIONS
 from corebound.scenario.models import (
     Claim,
@@ -32,7 +33,6 @@ from corebound.scenario.settings import (
     ExplicitCpus,
     is_nullable,
 )
-from corebound.scenario.wording import Expected, closest, join_words, printable
 from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data, as_tree
 
 

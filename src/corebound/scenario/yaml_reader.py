@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import Fault
-from corebound.scenario.wording import printable
+from corebound.scenario.fault_wording import printable
 
 Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]

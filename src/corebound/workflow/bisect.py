@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 
-from corebound.analysis.serialize import attributes
+from corebound.analysis.json_documents import attributes
 from corebound.analysis.wording import count, total_time
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from corebound.errors import InputError
 from corebound.scenario.cell import PROJECT
+from corebound.scenario.fault_wording import closest
 from corebound.scenario.loader import load
-from corebound.scenario.wording import closest
 from corebound.workflow.init import WriteResult, write_files
 
 # Files of a checkout's `scenarios/` may name the schema in its `docs/`.

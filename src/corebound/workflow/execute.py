@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from corebound import clock
 from corebound.analysis.forecast import Forecast, TimeLeft
+from corebound.analysis.json_documents import cell_document, findings_document, unconfirmed_document
 from corebound.analysis.noise_floor import calibration_for, noise_at
 from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import (
@@ -24,7 +25,6 @@ from corebound.analysis.scenario_result import (
     decide_together,
     findings,
 )
-from corebound.analysis.serialize import cell_document, findings_document, unconfirmed_document
 from corebound.analysis.time_spent import time_spent
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch

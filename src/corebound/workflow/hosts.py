@@ -19,8 +19,8 @@ from corebound.analysis.host_comparison import (
     host_facts,
     summarise_scenario,
 )
+from corebound.analysis.json_documents import hosts_document
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.analysis.serialize import hosts_document
 from corebound.errors import (
     Fault,
     InputError,

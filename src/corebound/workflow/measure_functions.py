@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from corebound.errors import InputError, LaunchError
 from corebound.launch import scratch
-from corebound.scenario.wording import join_words
+from corebound.scenario.fault_wording import join_words
 from corebound.workflow import prepare
 from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.host_checks import preflight

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from corebound.analysis.serialize import attributes
+from corebound.analysis.json_documents import attributes
 from corebound.analysis.wording import and_more, count
 from corebound.errors import (
     CRASHED,

@@ -13,8 +13,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import __version__, git
+from corebound.analysis.json_documents import attributes, between_runs_document, comparison_document
 from corebound.analysis.run_comparison import earlier_runs
-from corebound.analysis.serialize import attributes, between_runs_document, comparison_document
 from corebound.asv_bridge.project import open_project
 from corebound.asv_bridge.snapshot import objects_of
 from corebound.errors import HostError, InputError, LaunchError

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.analysis.serialize import attributes
+from corebound.analysis.json_documents import attributes
 from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_checks import (
     DIRECT,

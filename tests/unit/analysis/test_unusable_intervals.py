@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 
-from corebound.analysis.serialize import comparison_document
+from corebound.analysis.json_documents import comparison_document
 from corebound.analysis.wording import bounds, compared_bounds, within
 from corebound.stats.comparison import compare
 from corebound.stats.intervals import Interval, interval_pair, ratio_interval_pair

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison
 from corebound.analysis.compared import judge_together
-from corebound.analysis.serialize import compare_document
+from corebound.analysis.json_documents import compare_document
 from corebound.cli.commands.compare_commits import junit
 from corebound.cli.output.console import Console
 from corebound.cli.output.sections import print_sections

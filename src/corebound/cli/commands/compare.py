@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from corebound.analysis.serialize import compare_document, hosts_document
+from corebound.analysis.json_documents import compare_document, hosts_document
 from corebound.cli.options import Json, Quiet, notifier
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json

@@ -8,7 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison
-from corebound.analysis.serialize import compare_document
+from corebound.analysis.json_documents import compare_document
 from corebound.cli.options import Json, Quiet, typed_command
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json

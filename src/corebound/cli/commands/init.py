@@ -14,7 +14,7 @@ from rich.text import Text
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
-from corebound.scenario.wording import closest
+from corebound.scenario.fault_wording import closest
 from corebound.workflow import init as workflow
 from corebound.workflow.init import INTEGRATIONS, InitResult, Integration
 from corebound.workflow.options import Argument, Option

@@ -23,7 +23,7 @@ from corebound.analysis.wording import (
     verdict_word,
 )
 from corebound.scenario.cell import Cell
-from corebound.scenario.wording import join_words
+from corebound.scenario.fault_wording import join_words
 
 State = Literal[
     "faster", "slower", "equivalent", "inconclusive", "baseline", "duplicate", "skipped", "absent"
