@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.analysis.noise_floor import noise_floor_notes
+from corebound.errors import NO_ANSWER
 from corebound.planning.plan import PlannedCell
 from corebound.records import documents, jsonl
 from corebound.records.calibration import Calibration
@@ -46,6 +47,11 @@ class CalibrateResult(Struct, frozen=True, kw_only=True):
 
     calibrations: tuple[Calibration, ...]
     run: RunResult
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with: as the run; without a calibration there is no answer."""
+        return self.run.exit_code or (0 if self.calibrations else NO_ANSWER)
 
     @property
     def document(self) -> list[dict[str, Any]]:

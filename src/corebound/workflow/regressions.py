@@ -17,7 +17,7 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.commands import asv_continuous_arguments
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.errors import InputError
+from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.decisions import Decision, State, append_decisions, valid_decisions
@@ -47,6 +47,13 @@ class AnalysedHistory(Struct, frozen=True, kw_only=True):
     history: ChangeHistory
     decisions: tuple[Decision, ...]
     records: Path
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with: whether there are alarms, or series without an analysis."""
+        if self.history.alarms:
+            return REGRESSION
+        return NO_ANSWER if self.history.not_analysed else 0
 
     @property
     def records_folder(self) -> str:

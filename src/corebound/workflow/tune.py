@@ -17,7 +17,7 @@ from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, stan
 from corebound.analysis.tuning_checks import Proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.wording import capital, count, day
-from corebound.errors import InputError
+from corebound.errors import NO_ANSWER, InputError
 from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
@@ -77,6 +77,11 @@ class TuneOutcome(Struct, frozen=True, kw_only=True):
     proofs: tuple[Proof, ...] = ()
 
     @property
+    def exit_code(self) -> int:
+        """What the command exits with: whether there is a recommendation."""
+        return 0 if self.result.recommended is not None else NO_ANSWER
+
+    @property
     def document(self) -> dict[str, Any]:
         """The result as plain data, as `--json` prints it."""
         return {**tune_document(self.result, self.proofs), "records": str(self.records)}
@@ -87,6 +92,11 @@ class LoadsOutcome(Struct, frozen=True, kw_only=True):
 
     outcomes: tuple[TuneOutcome, ...]
     loads: LoadsResult
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with: whether each load has a recommendation."""
+        return max(outcome.exit_code for outcome in self.outcomes)
 
     @property
     def document(self) -> dict[str, Any]:

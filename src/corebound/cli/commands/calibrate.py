@@ -12,7 +12,6 @@ from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
-from corebound.errors import NO_ANSWER
 from corebound.records.calibration import Calibration, Noise
 from corebound.units import percent
 from corebound.workflow.calibrate import CalibrateRequest, calibrate_scenarios
@@ -41,7 +40,7 @@ def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json 
         print_table(_table(result.calibrations), console)
         console.print(Text(_LEGEND))
         console.print(Text(f"Records: {result.run.file}"), soft_wrap=True)
-    raise typer.Exit(result.run.exit_code or (0 if result.calibrations else NO_ANSWER))
+    raise typer.Exit(result.exit_code)
 
 
 def _table(calibrations: Sequence[Calibration]) -> Table:

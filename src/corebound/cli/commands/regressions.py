@@ -17,7 +17,7 @@ from corebound.cli.output.json import print_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
-from corebound.errors import NO_ANSWER, REGRESSION, InputError
+from corebound.errors import InputError
 from corebound.present.changes import Address
 from corebound.present.markdown import markdown
 from corebound.present.regressions import described, regressions_document, regressions_sections
@@ -109,9 +109,7 @@ def regressions(
             typer.echo(markdown(sections))
         else:
             print_sections(sections, Console())
-    if history.alarms:
-        raise typer.Exit(REGRESSION)
-    raise typer.Exit(NO_ANSWER if history.not_analysed else 0)
+    raise typer.Exit(analysed.exit_code)
 
 
 def _analyse(reporter: TerminalReporter, *, records: Path, status: Path) -> AnalysedHistory:

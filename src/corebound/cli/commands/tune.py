@@ -56,7 +56,7 @@ def tune(request: TuneRequest, *, quiet: Quiet = False, as_json: Json = False) -
         print_json(outcome.document)
     else:
         _print_outcome(outcome, Console())
-    raise typer.Exit(0 if outcome.result.recommended is not None else NO_ANSWER)
+    raise typer.Exit(outcome.exit_code)
 
 
 def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
@@ -75,8 +75,7 @@ def _tune_loads(request: TuneRequest, reporter: TerminalReporter, *, as_json: bo
         for outcome in tuned.outcomes:
             console.print(Text(f"\n{load_text(outcome.result.tuning)}", style="bold"))
             _print_outcome(outcome, console)
-    answers = [outcome.result.recommended is not None for outcome in tuned.outcomes]
-    raise typer.Exit(0 if all(answers) else NO_ANSWER)
+    raise typer.Exit(tuned.exit_code)
 
 
 def _verify(request: TuneRequest, *, quiet: bool, as_json: bool) -> NoReturn:
