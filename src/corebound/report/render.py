@@ -19,7 +19,7 @@ from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.present.changes import entry_commits, entry_subject, levels_text, status_of
 from corebound.report import urls
-from corebound.report.charts import commits, history, intervals, lines, strips, topology
+from corebound.report.charts import commits, cpu_time, history, intervals, lines, strips, topology
 from corebound.report.charts.axis import vertical_ticks
 from corebound.report.navigation import Part
 from corebound.report.pages.claims import claim_command, claim_verdict
@@ -224,7 +224,7 @@ _CALLED = (
     commits.presence_svg,
     commands.original_command, peak_share_text, commands.reproduce_command,
     commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
-    intervals.table_axis, intervals.table_ticks, strips.threads_svg, topology.topology_html,
+    intervals.table_axis, intervals.table_ticks, cpu_time.cpu_time_svg, topology.topology_html,
     lines.trace_svg, status_of, commands.triage_commands,
 )  # fmt: skip
 

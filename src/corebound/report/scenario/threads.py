@@ -1,11 +1,13 @@
-"""CPU affinity and thread activity: where threads may run, where they ran, and why they waited."""
+"""CPU affinity and CPU time: where threads may run, where they ran, and why they waited."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import (
     counter_facts,
@@ -16,29 +18,29 @@ from corebound.analysis.launch_metrics import (
     migrations,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
-from corebound.analysis.server_workers import WorkerActivity, worker_activity, worker_stays
+from corebound.analysis.server_workers import WorkerActivity, worker_activity
 from corebound.analysis.wording import Fact, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, cpu_list
 from corebound.planning.models import Placement
-from corebound.records.launch_record import Launch, Stay
+from corebound.records.launch_record import Launch, Stay, ThreadEvidence, Worker
 from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import proof
 from corebound.report.charts.axis import Tick, horizontal_ticks, linear_axis, plain_tick
-from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
+from corebound.report.charts.cpu_time import INKS, CpuStay, CpuTime, Track
 from corebound.report.scenario.launches import TypicalLaunch
 from corebound.scenario.cell import Cell
-from corebound.units import percent
+from corebound.units import duration, percent, significant
 
 # With more rows than this, not every row has room for a label.
 _MAX_LABELS = 16
 
 
 def _cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
-    """A label for each row, or for every n-th row if there are many."""
+    """A label for each CPU, or for every n-th if there are many."""
     step = -(-len(cpus) // _MAX_LABELS)
     return tuple(
-        Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
+        Tick(at=(row + 0.5) / len(cpus) * 100, text=f"CPU {cpu.id}")
         for row, cpu in enumerate(cpus)
         if row % step == 0
     )
@@ -51,9 +53,7 @@ def _node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
         return ()
     rows = {node: [row for row, cpu in enumerate(cpus) if cpu.node == node] for node in nodes}
     return tuple(
-        Tick(
-            at=round((statistics.fmean(node_rows) + 0.5) / len(cpus) * 100, 2), text=f"node {node}"
-        )
+        Tick(at=(statistics.fmean(node_rows) + 0.5) / len(cpus) * 100, text=f"node {node}")
         for node, node_rows in sorted(rows.items(), key=lambda pair: pair[1])
     )
 
@@ -61,7 +61,7 @@ def _node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
 def cpu_shares(
     tracks: Sequence[tuple[str, Sequence[Stay]]],
 ) -> tuple[tuple[str, str], ...]:
-    """The strip as a table: for each thread the CPUs it was seen on, the most time first.
+    """The picture as a table: for each thread the CPUs it was seen on, the most time first.
 
     Args:
         tracks: (name, CPUs over time) of each thread.
@@ -87,20 +87,30 @@ def _unmoved_text(rows: Sequence[tuple[str, str]], noun: str) -> str:
     """Summarise the result of `cpu_shares`: `3 of 4 threads stayed on one CPU`."""
     active = [cpus for _, cpus in rows if cpus]
     unmoved = sum("," not in cpus for cpus in active)
-    return f"{unmoved} of {count(len(active), noun)} stayed on one CPU"
+    return f"{unmoved} of {count(len(active), noun, _NOUNS[noun])} stayed on one CPU"
 
 
-# More colours are not distinguishable; the busiest threads get them.
-_COLOURS = 8
+# More threads are shown as one, or by process.
+_MOST_THREADS = 32
+# A process with a smaller share of the CPU time is no reason to show processes.
+_LEAST_PROCESS = 0.01
+# The height of CPUs and of those that wait, in pixels.
+_CPU_PX, _LEAST_CPUS_PX, _MOST_CPUS_PX, _MOST_QUEUE_PX = 14, 56, 240, 220
+# Less is not visible: of a launch's CPUs, and of the threads that were ready.
+_LEAST_STOLEN, _LEAST_WAITING = 0.005, 0.01
+# A launch that ends before this share of the time scale has room for text beside it.
+_EARLY = 0.5
 # With fewer samples a strip shows single moments, not where a thread stayed.
 _MIN_SAMPLES = 5
 
 
-class StripPanel(Struct, frozen=True, kw_only=True):
+class CpuTimePanel(Struct, frozen=True, kw_only=True):
     """CPU × time of one launch, with its values.
 
     Attributes:
-        rows, nodes, times: The labels of the strip.
+        height_px: The height of the drawing.
+        rows, nodes, times: The labels of the drawing.
+        done: What the launch did, if it ended long before the end of the time scale.
         values: Of the launch.
         workers: Of the workers of a server's configuration; None for any other.
         cpu_shares: The same as a table.
@@ -108,10 +118,12 @@ class StripPanel(Struct, frozen=True, kw_only=True):
 
     cell: Cell
     caption: str
-    strip: ThreadStrip
+    drawn: CpuTime
+    height_px: int
     rows: tuple[Tick, ...]
     nodes: tuple[Tick, ...]
     times: tuple[Tick, ...]
+    done: str
     values: tuple[Fact, ...]
     workers: WorkerActivity | None
     cpu_shares: tuple[tuple[str, str], ...]
@@ -121,65 +133,273 @@ class ThreadActivity(Struct, frozen=True, kw_only=True):
     """Where the threads ran.
 
     Attributes:
-        noun: What they are: `thread` or `worker`.
-        key: (number of its colour, name) of each.
+        noun, nouns: What they are: `thread`, `process` or `worker`.
+        key: (class of its colour, name) of each, and of what kept them from running.
         host_and_counters: Values of the host and hardware counters for each panel's launch.
     """
 
     noun: str
+    nouns: str
     lead: str
-    key: tuple[tuple[int, str], ...]
-    panels: tuple[StripPanel, ...]
+    key: tuple[tuple[str, str], ...]
+    panels: tuple[CpuTimePanel, ...]
     host_and_counters: Mapping[str, tuple[str, ...]]
 
 
+class _Subject(Struct, frozen=True, kw_only=True):
+    """A thread, or a process or worker with its threads, and where these were seen."""
+
+    name: str
+    threads: tuple[tuple[ThreadEvidence, tuple[Stay, ...]], ...]
+
+    @property
+    def stays(self) -> tuple[Stay, ...]:
+        return tuple(stay for _, stays in self.threads for stay in stays)
+
+
+class _Shown(Struct, frozen=True, kw_only=True):
+    """A launch and its subjects; times are those without its pauses."""
+
+    cell: CellResult
+    launch: Launch
+    noun: str
+    subjects: tuple[_Subject, ...]
+    end_ms: int
+
+    @property
+    def run_ns(self) -> int:
+        return self._total(thread.run_ns for thread in self._threads)
+
+    @property
+    def wait_ns(self) -> int:
+        return self._total(thread.wait_ns for thread in self._threads)
+
+    @property
+    def _threads(self) -> Iterator[ThreadEvidence]:
+        return (thread for subject in self.subjects for thread, _ in subject.threads)
+
+    def _total(self, values: Iterable[int | None]) -> int:
+        return sum_known(values) or 0
+
+
+_NOUNS = {"thread": "threads", "process": "processes", "worker": "workers"}
+
+
 def thread_activity(
-    result: ScenarioResult, shown: Sequence[TypicalLaunch]
+    result: ScenarioResult, typical: Sequence[TypicalLaunch]
 ) -> ThreadActivity | None:
     """CPU × time of the shown launches; None if no thread of them was seen on a CPU."""
-    cells = [(typical.cell, typical.launch) for typical in shown if _subjects(typical.launch)]
-    rows = _used_cpus(result, [launch for _, launch in cells])
-    if not rows:
+    shown = [found for one in typical if (found := _shown(one.cell, one.launch)) is not None]
+    cpus = _used_cpus(result, [one.launch for one in shown])
+    if not cpus:
         return None
-    tracks = max(len(_subjects(launch)) for _, launch in cells)
-    noun = "thread" if cells[0][1].served is None else "worker"
-    key = [(index, f"{noun} {index}") for index in range(min(tracks, _COLOURS))]
-    if tracks > _COLOURS:
-        key.append((_COLOURS, f"other {noun}s"))
+    noun = shown[0].noun
+    drawn = _drawn(shown, cpus)
+    most = max(len(one.subjects) for one in shown)
+    key = [(f"h{ink}", f"{noun} {ink}") for ink in range(min(most, INKS))]
+    if most > INKS:
+        key[-1] = (key[-1][0], f"{key[-1][1]}; colours repeat")
+    if any(one.per_waiting for one in drawn):
+        key.append(("wait h0", "waits for a CPU"))
+    if any(one.per_waiting and one.throttled for one in drawn):
+        key.append(("throttled", "held back by the CPU quota"))
+    if any(one.stolen for one in drawn):
+        key.append(("stolen", "stolen by the hypervisor"))
     return ThreadActivity(
         noun=noun,
-        lead=_activity_lead([cell for cell, _ in cells], result, f"{noun}s"),
+        nouns=_NOUNS[noun],
+        lead=_activity_lead([one.cell for one in shown], result, _NOUNS[noun]),
         key=tuple(key),
-        panels=tuple(_strip_panel(result, cell, launch, rows) for cell, launch in cells),
-        host_and_counters=_side_by_side([_host_and_counters(launch) for _, launch in cells]),
+        panels=tuple(
+            _panel(result, one, picture, cpus) for one, picture in zip(shown, drawn, strict=True)
+        ),
+        host_and_counters=_side_by_side([_host_and_counters(one.launch) for one in shown]),
     )
 
 
-# The name of a thread of a launch or of a server's worker, where it was seen, and its CPU time.
-_Subject = tuple[str, Sequence[Stay], int | None]
+def _cpus_px(cpus: Sequence[Cpu]) -> int:
+    return max(_LEAST_CPUS_PX, min(_MOST_CPUS_PX, len(cpus) * _CPU_PX))
 
 
-def _subjects(launch: Launch) -> list[_Subject]:
-    """Those that ran after timing began: threads, the busiest first, or a server's workers."""
-    if launch.served is not None:
-        return [
-            (f"worker {worker.slot}", stays, sum_known(thread.run_ns for thread in worker.threads))
-            for worker in launch.workers
-            if (stays := worker_stays(worker))
-        ]
-    threads = (thread for worker in launch.workers for thread in worker.threads)
-    seen = [thread for thread in threads if any(stay.to_ms > 0 for stay in thread.stays)]
-    busiest = sorted(seen, key=lambda thread: (-(thread.run_ns or 0), thread.tid))
-    return [
-        (f"thread {index}: {thread.name}", thread.stays, thread.run_ns)
-        for index, thread in enumerate(busiest)
+def _shown(cell: CellResult, launch: Launch) -> _Shown | None:
+    """A launch and those that ran after timing began; None if none was seen."""
+    periods = _periods(launch)
+    seen = [
+        (worker, thread, stays)
+        for worker in launch.workers
+        for thread in worker.threads
+        if (stays := _in_periods(thread.stays, periods))
     ]
+    if not seen:
+        return None
+    noun, names = _names(launch, [(worker, thread) for worker, thread, _ in seen])
+    threads: dict[str, list[tuple[ThreadEvidence, tuple[Stay, ...]]]] = {}
+    for name, (_, thread, stays) in sorted(
+        zip(names, seen, strict=True), key=lambda pair: -(pair[1][1].run_ns or 0)
+    ):
+        threads.setdefault(name, []).append((thread, stays))
+    order = threads if noun == "thread" else dict.fromkeys(names)
+    return _Shown(
+        cell=cell,
+        launch=launch,
+        noun=noun,
+        subjects=tuple(_Subject(name=name, threads=tuple(threads[name])) for name in order),
+        end_ms=sum(end - begin for begin, end in periods),
+    )
 
 
-def _share(stays: Sequence[Stay], run_ns: int | None) -> float:
-    """CPU time as a share of the time of the stays; 1 if it is unknown."""
-    seen_ms = sum(stay.to_ms - max(stay.from_ms, 0) for stay in stays if stay.to_ms > 0)
-    return 1.0 if run_ns is None else run_ns / (seen_ms * 1e6)
+def _names(launch: Launch, seen: Sequence[tuple[Worker, ThreadEvidence]]) -> tuple[str, list[str]]:
+    """What is shown of a launch, and the name of that for each thread that was seen."""
+    if launch.served is not None:
+        return "worker", [f"worker {worker.slot}" for worker, _ in seen]
+    keys = [(worker.slot, thread.pid) for worker, thread in seen]
+    run_ns = dict.fromkeys(keys, 0)
+    for key, (_, thread) in zip(keys, seen, strict=True):
+        run_ns[key] += thread.run_ns or 0
+    least_ns = _LEAST_PROCESS * sum(run_ns.values())
+    if sum(used_ns > least_ns for used_ns in run_ns.values()) > 1:
+        numbers = {key: number for number, key in enumerate(sorted(run_ns))}
+        return "process", [f"process {numbers[key]}" for key in keys]
+    if len(seen) > _MOST_THREADS:
+        return "thread", [f"{len(seen):,} threads"] * len(seen)
+    ranked = sorted(seen, key=lambda pair: (-(pair[1].run_ns or 0), pair[1].tid))
+    number_of = {id(thread): number for number, (_, thread) in enumerate(ranked)}
+    return "thread", [f"thread {number_of[id(thread)]}: {thread.name}" for _, thread in seen]
+
+
+def _periods(launch: Launch) -> tuple[tuple[int, int], ...]:
+    """When a launch ran, in milliseconds since its start signal: without its pauses."""
+    ends = [
+        stay.to_ms
+        for worker in launch.workers
+        for thread in worker.threads
+        for stay in thread.stays
+    ]
+    slices = sorted(one for worker in launch.workers for one in _slices(worker))
+    if not launch.alternated or not slices:
+        return ((0, max([*ends, 1])),)
+    merged = [slices[0]]
+    for begin, end in slices[1:]:
+        if begin > merged[-1][1]:
+            merged.append((begin, end))
+        else:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+    return tuple(merged)
+
+
+def _slices(worker: Worker) -> Iterator[tuple[int, int]]:
+    """When a worker that alternated ran, in milliseconds since its start signal."""
+    ends = accumulate((one.iterations for one in worker.time_slices), initial=1)
+    for one, first in zip(worker.time_slices, ends, strict=False):
+        time_ns = sum(worker.wall_ns[first : first + one.iterations])
+        yield one.began_us // 1000, -(-(one.began_us * 1000 + time_ns) // 1_000_000)
+
+
+def _in_periods(stays: Iterable[Stay], periods: Sequence[tuple[int, int]]) -> tuple[Stay, ...]:
+    """Stays within these periods, as if nothing were between these."""
+    found, before_ms = [], 0
+    for begin, end in periods:
+        found += [
+            Stay(
+                cpu=stay.cpu,
+                from_ms=before_ms + max(stay.from_ms, begin) - begin,
+                to_ms=before_ms + min(stay.to_ms, end) - begin,
+            )
+            for stay in stays
+            if min(stay.to_ms, end) > max(stay.from_ms, begin)
+        ]
+        before_ms += end - begin
+    return tuple(found)
+
+
+def _drawn(shown: Sequence[_Shown], cpus: Sequence[Cpu]) -> tuple[CpuTime, ...]:
+    """The pictures of all launches, on one time scale and one scale of those that wait."""
+    row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
+    longest_ms = max(one.end_ms for one in shown)
+    breaks = range(1, len(cpus))
+    drawn = [
+        CpuTime(
+            cpus=len(cpus),
+            tracks=tuple(_tracks(one, row_of)),
+            stolen=tuple(_stolen(one, row_of)),
+            throttled=_throttled(one),
+            until=one.end_ms / longest_ms,
+            cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
+            nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
+            alt_text=_alt_text(one),
+        )
+        for one in shown
+    ]
+    waits = [one.wait_ns >= _LEAST_WAITING * (one.run_ns + one.wait_ns) for one in shown]
+    most = max(
+        (one.most_waiting for one, is_seen in zip(drawn, waits, strict=True) if is_seen),
+        default=0.0,
+    )
+    if not most:
+        return tuple(drawn)
+    cpus_px = _cpus_px(cpus)
+    per_waiting = min(1 / len(cpus), _MOST_QUEUE_PX / cpus_px / most)
+    return tuple(
+        replace(one, per_waiting=per_waiting if is_seen else 0.0)
+        for one, is_seen in zip(drawn, waits, strict=True)
+    )
+
+
+def _tracks(shown: _Shown, row_of: Mapping[CpuId, int]) -> Iterator[Track]:
+    for number, subject in enumerate(shown.subjects):
+        for thread, stays in subject.threads:
+            seen_ns = sum(stay.to_ms - stay.from_ms for stay in stays) * 1e6
+            yield Track(
+                ink=number % INKS,
+                name=subject.name,
+                stays=tuple(
+                    CpuStay(
+                        cpu=row_of[stay.cpu],
+                        begin=stay.from_ms / shown.end_ms,
+                        end=stay.to_ms / shown.end_ms,
+                    )
+                    for stay in stays
+                    if stay.cpu in row_of
+                ),
+                share=1.0 if thread.run_ns is None else thread.run_ns / seen_ns,
+                waiting=(thread.wait_ns or 0) / seen_ns,
+            )
+
+
+def _stolen(shown: _Shown, row_of: Mapping[CpuId, int]) -> Iterator[Track]:
+    """What the hypervisor took, in each window of the launch evenly from its CPUs."""
+    host, periods = shown.launch.host, _periods(shown.launch)
+    if host is None or (host.share("steal_ns", cpus=len(host.cpus)) or 0) < _LEAST_STOLEN:
+        return
+    for window in host.windows:
+        length_ns = (window.to_ms - window.from_ms) * 1e6 * len(host.cpus)
+        if not window.steal_ns or not length_ns:
+            continue
+        stays = _in_periods(
+            [Stay(cpu=cpu, from_ms=window.from_ms, to_ms=window.to_ms) for cpu in host.cpus],
+            periods,
+        )
+        yield Track(
+            ink=0,
+            name="",
+            stays=tuple(
+                CpuStay(
+                    cpu=row_of[stay.cpu],
+                    begin=stay.from_ms / shown.end_ms,
+                    end=stay.to_ms / shown.end_ms,
+                )
+                for stay in stays
+                if stay.cpu in row_of
+            ),
+            share=window.steal_ns / length_ns,
+        )
+
+
+def _throttled(shown: _Shown) -> float:
+    """The share of the waiting during which a CPU quota held the threads back."""
+    quota = shown.launch.quota
+    throttled_ns = 0 if quota is None else quota.throttled_ns or 0
+    return min(1.0, throttled_ns / shown.wait_ns) if shown.wait_ns else 0.0
 
 
 def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
@@ -202,8 +422,9 @@ def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: st
     return shown
 
 
-def _seen_text(launch: Launch, threads: int) -> str:
+def _seen_text(shown: _Shown) -> str:
     """The samples and threads of a launch, and how many threads the diagnosis counts."""
+    launch, threads = shown.launch, sum(len(subject.threads) for subject in shown.subjects)
     text = count(launch.looks, "sample")
     if launch.looks < _MIN_SAMPLES:
         # With only a few, neither moves nor their absence can be seen.
@@ -212,6 +433,18 @@ def _seen_text(launch: Launch, threads: int) -> str:
     if launch.served is not None or sum(pools) in {0, threads}:
         return text
     return f"{text}, {count(threads, 'thread')} seen, {count(sum(pools), 'compute thread')}"
+
+
+def _done_text(shown: _Shown) -> str:
+    """What a launch did in which time: `30 iterations in 2.4 s`."""
+    took = duration(shown.end_ms * 1e6)
+    iterations = [len(worker.wall_ns) - 1 for worker in shown.launch.workers]
+    if min(iterations, default=0) < 1:
+        return f"in {took}"
+    least = min(iterations)
+    each = f" of each of {len(iterations)} processes" if len(iterations) > 1 else ""
+    or_more = " or more" if max(iterations) > least else ""
+    return f"{count(least, 'iteration')}{or_more}{each} in {took}"
 
 
 def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
@@ -232,51 +465,52 @@ def _used_cpus(result: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu,
     )
 
 
-def _strip_panel(
-    result: ScenarioResult, cell: CellResult, launch: Launch, cpus: Sequence[Cpu]
-) -> StripPanel:
-    subjects = _subjects(launch)
-    end_ms = max(stay.to_ms for _, stays, _ in subjects for stay in stays)
-    row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
-    tracks = tuple(
-        ThreadTrack(
-            colour=min(index, _COLOURS),
-            name=name if index < _COLOURS else f"{len(subjects) - _COLOURS:,} others",
-            share=_share(stays, run_ns),
-            stretches=tuple(
-                CpuStay(
-                    row=row_of[stay.cpu],
-                    begin=max(stay.from_ms, 0) / end_ms,
-                    end=stay.to_ms / end_ms,
-                )
-                for stay in stays
-                if stay.to_ms > 0 and stay.cpu in row_of
-            ),
-        )
-        for index, (name, stays, run_ns) in enumerate(subjects)
-    )
-    shares = cpu_shares([(name, stays) for name, stays, _ in subjects])
-    breaks = range(1, len(cpus))
-    return StripPanel(
-        cell=cell.cell,
-        caption=f"launch {launch.id}, {_seen_text(launch, len(subjects))}",
-        strip=ThreadStrip(
-            rows=len(cpus),
-            tracks=tracks,
-            cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
-            nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
-            alt_text=f"CPU by time, {full_name(cell.cell)}: "
-            + _unmoved_text(shares, "thread" if launch.served is None else "worker"),
-        ),
-        rows=_cpu_labels(cpus),
-        nodes=_node_labels(cpus),
+def _alt_text(shown: _Shown) -> str:
+    text = f"CPU by time, {full_name(shown.cell.cell)}"
+    for fact in _used_and_waiting(shown):
+        text += f", {fact.value} {fact.says}"
+    shares = cpu_shares([(subject.name, subject.stays) for subject in shown.subjects])
+    return f"{text}; {_unmoved_text(shares, shown.noun)}"
+
+
+def _used_and_waiting(shown: _Shown) -> Iterator[Fact]:
+    length_ns = shown.end_ms * 1e6
+    yield Fact(value=significant(shown.run_ns / length_ns), says="CPUs in use, on average")
+    if shown.wait_ns >= _LEAST_WAITING * (shown.run_ns + shown.wait_ns) and shown.wait_ns:
+        waiting = significant(shown.wait_ns / length_ns)
+        yield Fact(value=waiting, says="threads waiting for a CPU, on average")
+
+
+def _panel(
+    result: ScenarioResult, shown: _Shown, drawn: CpuTime, cpus: Sequence[Cpu]
+) -> CpuTimePanel:
+    rows, cpus_px = [*_cpu_labels(cpus)], _cpus_px(cpus)
+    whole = 1 + drawn.queue
+    if drawn.queue * cpus_px >= _CPU_PX:
+        waiting = significant(shown.wait_ns / shown.end_ms / 1e6)
+        rows.append(Tick(at=100 + drawn.queue * 50, text=f"{waiting} wait"))
+    done = _done_text(shown)
+    return CpuTimePanel(
+        cell=shown.cell.cell,
+        caption=f"{done}; launch {shown.launch.id}, {_seen_text(shown)}",
+        drawn=drawn,
+        height_px=round(cpus_px * whole),
+        rows=_within(rows, whole),
+        nodes=_within(_node_labels(cpus), whole),
         times=horizontal_ticks(
-            linear_axis(0.0, end_ms / 1000, most_ticks=4), lambda tick: f"{plain_tick(tick)} s"
+            linear_axis(0.0, shown.end_ms / drawn.until / 1000, most_ticks=4),
+            lambda tick: f"{plain_tick(tick)} s",
         ),
-        values=tuple(_panel_values(result, cell, launch)),
-        workers=worker_activity(cell, result.run.host) if launch.served else None,
-        cpu_shares=shares,
+        done=done if drawn.until < _EARLY else "",
+        values=(*_used_and_waiting(shown), *_panel_values(result, shown.cell, shown.launch)),
+        workers=worker_activity(shown.cell, result.run.host) if shown.launch.served else None,
+        cpu_shares=cpu_shares([(subject.name, subject.stays) for subject in shown.subjects]),
     )
+
+
+def _within(ticks: Iterable[Tick], whole: float) -> tuple[Tick, ...]:
+    """Labels of the CPUs, beside a drawing this many times as high."""
+    return tuple(Tick(at=round(tick.at / whole, 2), text=tick.text) for tick in ticks)
 
 
 def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> Iterator[Fact]:
