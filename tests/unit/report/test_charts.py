@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -35,7 +33,7 @@ from corebound.report.charts.lines import (
     envelope,
     trace_svg,
 )
-from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, dots_svg, threads_svg
+from corebound.report.charts.strips import dots_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.value_bars import ValueBars
 from corebound.report.scenario.scaling import scaling
@@ -174,130 +172,6 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow_head() -> None:
     axis = Axis(low=0.9, high=1.5, scale="linear", ticks=(1.0,))
 
     assert "M992" in path(drawn_row(axis, ends=(1.3, math.inf)), "ci")
-
-
-def a_strip(*tracks: ThreadTrack, rows: int = 2) -> ThreadStrip:
-    return ThreadStrip(rows=rows, tracks=tracks, cores=(1,), nodes=(), alt_text="CPU by time")
-
-
-def a_track(colour: int, *stretches: tuple[int, float, float]) -> ThreadTrack:
-    return ThreadTrack(
-        colour=colour,
-        name=f"thread {colour}",
-        stretches=tuple(CpuStay(row=row, begin=begin, end=end) for row, begin, end in stretches),
-    )
-
-
-def filled(svg: str, rows: int) -> list[float]:
-    """The share of each row that a strip's rectangles fill; they must not overlap."""
-    width = float(parse_xml(svg).attrib["viewBox"].split()[2])
-    pattern = re.compile(r"M(\S+) (\S+)h(\S+)V([\d.e+-]+)H\S+?z")
-    shares = [0.0] * rows
-    for drawn in parse_xml(svg).findall("path"):
-        if not (drawn.get("class") or "").startswith("h"):
-            continue
-        for x, top, wide, bottom in pattern.findall(drawn.get("d") or ""):
-            assert 0 <= float(x) <= float(x) + float(wide) <= width
-            # The middle is always in the rectangle's own row.
-            row = int((float(top) + float(bottom)) / 2 / 1000 * rows)
-            shares[row] += (float(bottom) - float(top)) * rows / 1000 * float(wide) / width
-    return shares
-
-
-# The strips below consist of this many moments.
-MOMENTS = 400
-
-
-def used(strip: ThreadStrip, row: int) -> float:
-    """The share of time for which a row's CPU was used, counted moment by moment.
-
-    It is the CPU time of its threads, but no more than the time at which any was seen.
-    """
-    ran, seen = 0.0, set[int]()
-    for track in strip.tracks:
-        for stay in track.stretches:
-            # A thread without CPU time fills nothing.
-            if stay.row == row and track.share:
-                moments = range(round(stay.begin * MOMENTS), round(stay.end * MOMENTS))
-                seen.update(moments)
-                ran += len(moments) * track.share
-    return min(ran, len(seen)) / MOMENTS
-
-
-def _moments(noise: random.Random, number: int) -> list[float]:
-    return [at / MOMENTS for at in sorted(noise.sample(range(1, MOMENTS), number))]
-
-
-@st.composite
-def strips(draw: st.DrawFn) -> ThreadStrip:
-    """Up to 384 threads that move between CPUs."""
-    rows, number = draw(st.sampled_from([1, 2, 16])), draw(st.sampled_from([1, 2, 16, 384]))
-    # Drawn as a seed: thousands of single draws take minutes.
-    noise = random.Random(draw(st.integers(0, 2**32)))  # no secret
-    most = draw(st.floats(0.05, 4.0))
-    tracks = []
-    for at in range(number):
-        cuts = _moments(noise, noise.randrange(2, 6))
-        stretches = [(noise.randrange(rows), begin, end) for begin, end in itertools.pairwise(cuts)]
-        share = min(1.0, noise.random() * most * rows / number)
-        tracks.append(replace(a_track(min(at, 8), *stretches), share=share))
-    return a_strip(*tracks, rows=rows)
-
-
-@settings(max_examples=20)
-@given(strip=strips())
-def test_the_filled_share_of_a_row_is_the_share_of_time_its_cpu_was_used(
-    strip: ThreadStrip,
-) -> None:
-    shares = filled(threads_svg(strip), strip.rows)
-
-    assert shares == pytest.approx([used(strip, row) for row in range(strip.rows)], abs=0.01)
-
-
-@pytest.mark.parametrize("number", [1, 2, 16, 384])
-def test_a_cpu_without_idle_time_fills_its_row_whatever_its_threads(number: int) -> None:
-    noise = random.Random(number)  # no secret
-    cuts = [_moments(noise, 20) for _ in range(number)]
-    tracks = [
-        # Each thread moves between both CPUs, and together they use all of both.
-        replace(
-            a_track(
-                min(at, 8),
-                *((step % 2, *ends) for step, ends in enumerate(itertools.pairwise([0, *own, 1]))),
-            ),
-            share=2 / number,
-        )
-        for at, own in enumerate(cuts)
-    ]
-
-    shares = filled(threads_svg(a_strip(*tracks)), 2)
-
-    expected = [used(a_strip(*tracks), row) for row in range(2)]
-    assert shares == pytest.approx(expected, abs=0.01)
-    assert number < 16 or min(shares) > 0.9
-
-
-def test_a_thread_that_used_half_of_its_cpu_fills_half_of_its_row() -> None:
-    thread = replace(a_track(0, (1, 0.0, 1.0)), share=0.5)
-
-    assert filled(threads_svg(a_strip(thread)), 2) == [0.0, 0.5]
-
-
-def test_a_strip_of_a_thousand_short_stretches_of_each_thread_stays_small() -> None:
-    tracks = [
-        a_track(min(at, 8), *((at % 16, step / 1_000, (step + 1) / 1_000) for step in range(1_000)))
-        for at in range(192)
-    ]
-
-    assert len(threads_svg(a_strip(*tracks, rows=16))) < 500_000
-
-
-def test_a_threads_name_cannot_break_out_of_the_drawing() -> None:
-    track = ThreadTrack(
-        colour=0, name="</title><script>", stretches=(CpuStay(row=0, begin=0, end=1),)
-    )
-
-    assert "<script" not in threads_svg(a_strip(track))
 
 
 @given(values=st.lists(st.floats(0, 1e9), min_size=1, max_size=500), most=st.integers(2, 100))

@@ -278,7 +278,7 @@ def _blocks(bottoms: Sequence[float], tops: Sequence[float], scale: float) -> It
     Each begins where the one before it began, as equal steps compress well.
     """
     at, before = 0, (0.0, 0.0)
-    ends = zip((round(y) for y in bottoms), (round(y, 1) for y in tops), strict=True)
+    ends = zip((round(y, 1) for y in bottoms), (round(y, 1) for y in tops), strict=True)
     for (bottom, top), group in groupby(ends):
         width = sum(1 for _ in group)
         if bottom > top:
@@ -289,5 +289,5 @@ def _blocks(bottoms: Sequence[float], tops: Sequence[float], scale: float) -> It
                 else f"M{x:g} {bottom}"
             )
             yield f"{begin}v{top - bottom:.4g}h{right - x:.4g}v{bottom - top:.4g}z"
-            before = x, float(bottom)
+            before = x, bottom
         at += width

@@ -25,8 +25,6 @@ from corebound.units import duration, significant, time_unit
 
 # A configuration this slow is shown in detail beside the fastest.
 _MUCH_SLOWER = 0.5
-# The number of server configurations that are shown in detail.
-_MAX_SERVER_PANELS = 6
 
 
 class TypicalLaunch(Struct, frozen=True, kw_only=True):
@@ -47,18 +45,7 @@ def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
 
 
 def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
-    """The most interesting cells: baseline, fastest, and a much slower one.
-
-    For a server, all configurations with the same baseline, as far as there is room.
-    """
-    if result.baseline is not None and any(launch.served for launch in result.baseline.launches):
-        base = result.baseline.cell.key
-        group = [
-            cell
-            for cell in result.cells
-            if cell.is_measured and base == (cell.baseline or cell.cell).key
-        ]
-        return tuple(group[:_MAX_SERVER_PANELS])
+    """The most interesting cells: baseline, fastest, and a much slower one."""
     cells = [result.baseline] if result.baseline and result.baseline.is_measured else []
     if result.leader:
         cells.append(result.leader.cell)

@@ -188,8 +188,15 @@ _NOUNS = {"thread": "threads", "process": "processes", "worker": "workers"}
 def thread_activity(
     result: ScenarioResult, typical: Sequence[TypicalLaunch]
 ) -> ThreadActivity | None:
-    """CPU × time of the shown launches; None if no thread of them was seen on a CPU."""
-    shown = [found for one in typical if (found := _shown(one.cell, one.launch)) is not None]
+    """CPU × time of a pair of launches; None if no thread of them was seen on a CPU.
+
+    Args:
+        result: The scenario's result.
+        typical: The launches of the most interesting cells; the first is the baseline's. Where
+            none is clearly faster, a much slower one is shown beside it.
+    """
+    pair = typical[:2] if result.winner else (*typical[:1], *typical[1:][-1:])
+    shown = [found for one in pair if (found := _shown(one.cell, one.launch)) is not None]
     cpus = _used_cpus(result, [one.launch for one in shown])
     if not cpus:
         return None
@@ -438,6 +445,8 @@ def _seen_text(shown: _Shown) -> str:
 def _done_text(shown: _Shown) -> str:
     """What a launch did in which time: `30 iterations in 2.4 s`."""
     took = duration(shown.end_ms * 1e6)
+    if shown.launch.served is not None:
+        return f"{count(shown.launch.served.answered.ok, 'request')} answered in {took}"
     iterations = [len(worker.wall_ns) - 1 for worker in shown.launch.workers]
     if min(iterations, default=0) < 1:
         return f"in {took}"
