@@ -525,7 +525,7 @@ def test_remote_memory_is_shown_on_hosts_with_several_nodes() -> None:
     assert worker_activity(cell, known.run.host).remote_memory == pytest.approx(0.25)
 
 
-def test_each_server_configuration_has_a_strip_with_a_colour_per_worker() -> None:
+def test_a_server_is_drawn_with_a_colour_per_worker() -> None:
     launches = [
         a_launch_of(
             *(a_worker_on(slot, (slot, 0, 1000)) for slot in range(2)), place=place, block=block
@@ -537,9 +537,8 @@ def test_each_server_configuration_has_a_strip_with_a_colour_per_worker() -> Non
     found = activity_of(result_of_workers(*launches))
 
     assert found is not None
-    assert found.key == ((0, "worker 0"), (1, "worker 1"))
-    assert len(found.panels) == 2
-    assert [track.name for track in found.panels[0].strip.tracks] == ["worker 0", "worker 1"]
+    assert found.key == (("h0", "worker 0"), ("h1", "worker 1"))
+    assert [track.name for track in found.panels[0].drawn.tracks] == ["worker 0", "worker 1"]
 
 
 def test_the_exports_contain_the_same_worker_values() -> None:

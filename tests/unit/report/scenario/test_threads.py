@@ -1,51 +1,161 @@
-"""Thread activity and warm-up: the tables behind the charts."""
+"""The picture of CPU × time: what is drawn of a launch's threads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
 from corebound.analysis.selection import latest_results
-from corebound.machine.topology import CpuId
-from corebound.records.launch_record import Stay
-from corebound.report.scenario.launches import trace_panels, typical_launches
-from corebound.report.scenario.threads import cpu_shares
-from support.report_sample import (
-    a_sample,
-    site_over_time,
+from corebound.records.launch_record import Launch, ThreadEvidence, TimeSlice
+from corebound.records.telemetry import QuotaUse
+from corebound.report.charts.cpu_time import INKS
+from corebound.report.scenario.launches import typical_launches
+from corebound.report.scenario.threads import ThreadActivity, thread_activity
+from corebound.scenario.matrix import expand
+from support.build import (
+    a_host,
+    a_host_over_time,
+    a_launch,
+    a_machine,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_window,
+    a_worker,
 )
 
 
-def a_stay(cpu: int, from_ms: int, to_ms: int) -> Stay:
-    return Stay(cpu=CpuId(cpu), from_ms=from_ms, to_ms=to_ms)
+def activity_of(*launches: Launch, cores: int = 2) -> ThreadActivity:
+    """What is drawn of the baseline's launch and of others, in the order of their cells."""
+    cells = expand(a_scenario(), "s.yaml")
+    own = tuple(replace(launch, cell=cells[at]) for at, launch in enumerate(launches))
+    run = replace(a_run(), host=a_machine(topology=a_host(cores_per_node=cores)))
+    (result,) = latest_results([(run, own)])
+    found = thread_activity(result, typical_launches(result))
+    assert found is not None
+    return found
 
 
-def test_a_strip_is_summarised_as_shares_of_time_per_cpu() -> None:
-    # Before 0 the worker had not been told to go.
-    stays = (a_stay(0, -50, 25), a_stay(1, 25, 100))
-
-    assert cpu_shares([("thread 0: python", stays)]) == (
-        ("thread 0: python", "CPU 1 75 %, CPU 0 25 %"),
+def processes(number: int, threads: int) -> Launch:
+    """Processes of many threads, each of which uses 30 ms of a second and waits for 500."""
+    return a_launch(
+        workers=tuple(
+            replace(a_worker(slot=slot, threads=of_process(slot, threads)), threads_used=threads)
+            for slot in range(number)
+        )
     )
 
 
-def test_a_thread_without_sampled_time_has_no_cpus() -> None:
-    assert cpu_shares([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
+def of_process(pid: int, threads: int) -> tuple[ThreadEvidence, ...]:
+    return tuple(
+        replace(
+            a_thread(
+                tid=100 * pid + at,
+                stays=((at % 16, 0, 1000),),
+                run_ns=30_000_000,
+                wait_ns=500_000_000,
+            ),
+            pid=pid,
+        )
+        for at in range(threads)
+    )
 
 
-def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
-    (result,) = latest_results([a_sample()])
-    panels = trace_panels(typical_launches(result), result.measure.warmup)
-
-    assert panels
-    for panel in panels:
-        assert len(panel.stretches) == 10
-        assert panel.stretches[0][0] == "1 to 12"
-        assert panel.stretches[-1][0] == "109 to 120"
-        # The first iteration is the coldest, of all that were drawn.
-        assert all(float(least) <= float(middle) for _, least, middle, _ in panel.stretches)
+def inks(found: ThreadActivity, panel: int = 0) -> set[int]:
+    return {track.ink for track in found.panels[panel].drawn.tracks}
 
 
-def test_charts_of_two_runs_have_tables_of_changes_and_points() -> None:
-    page = site_over_time()["compare/r0-r1.html"]
+def values(found: ThreadActivity, panel: int = 0) -> dict[str, str]:
+    return {fact.says: fact.value for fact in found.panels[panel].values}
 
-    assert page.count(">before</span>") == page.count(">after</span>") == 3
-    assert page.count('class="data changes"') == 3
-    assert page.count("points behind the chart") == 3
+
+def test_each_of_12_processes_of_32_threads_has_one_colour_and_one_row_in_the_table() -> None:
+    found = activity_of(processes(12, 32), cores=16)
+
+    assert found.noun == "process"
+    assert inks(found) == set(range(12))
+    assert [name for name, _ in found.panels[0].cpu_shares] == [f"process {at}" for at in range(12)]
+    assert len(found.panels[0].drawn.tracks) == 384
+
+
+def test_threads_of_one_process_have_a_colour_each_until_there_are_too_many() -> None:
+    assert inks(activity_of(processes(1, 6), cores=16)) == set(range(6))
+    assert inks(activity_of(processes(1, 32), cores=16)) == set(range(INKS))
+    assert inks(activity_of(processes(1, 33), cores=16)) == {0}
+
+
+def test_a_process_that_hardly_runs_does_not_hide_the_threads_of_the_other() -> None:
+    worker = replace(a_worker(), threads=of_process(1, 4))
+    helper = replace(a_thread(tid=9, run_ns=100_000), pid=9)
+
+    found = activity_of(a_launch(workers=(replace(worker, threads=(*worker.threads, helper)),)))
+
+    assert found.noun == "thread"
+
+
+def test_the_values_say_how_many_cpus_are_in_use_and_how_many_threads_wait() -> None:
+    said = values(activity_of(processes(12, 32), cores=16))
+
+    assert said["CPUs in use, on average"] == "11.5"
+    assert said["threads waiting for a CPU, on average"] == "192"
+
+
+def test_both_launches_have_one_time_scale() -> None:
+    slow = a_launch(workers=(a_worker(threads=(a_thread(stays=((0, 0, 4000),)),)),))
+    fast = a_launch(workers=(a_worker(threads=(a_thread(stays=((0, 0, 1000),)),)),))
+
+    found = activity_of(slow, fast)
+
+    assert [panel.drawn.until for panel in found.panels] == [1.0, 0.25]
+    assert found.panels[0].times == found.panels[1].times
+    assert [bool(panel.done) for panel in found.panels] == [False, True]
+
+
+def test_time_in_which_a_launch_was_paused_is_left_out() -> None:
+    worker = a_worker(
+        # The first iteration is before the start signal.
+        wall_ns=(10**9, *(250_000_000,) * 4),
+        threads=(a_thread(stays=((0, 0, 500), (1, 2500, 3000)), run_ns=10**9),),
+    )
+    slices = (TimeSlice(iterations=2, began_us=0), TimeSlice(iterations=2, began_us=2_500_000))
+    launch = replace(a_launch(workers=(replace(worker, time_slices=slices),)), alternated=("a-1",))
+
+    found = activity_of(launch)
+
+    assert values(found)["CPUs in use, on average"] == "1.00"
+    (track,) = found.panels[0].drawn.tracks
+    assert [(stay.cpu, stay.begin, stay.end) for stay in track.stays] == [(0, 0, 0.5), (1, 0.5, 1)]
+
+
+@pytest.mark.parametrize(("throttled_ns", "share"), [(None, 0.0), (125_000_000, 0.25)])
+def test_a_quota_explains_its_part_of_the_waiting(throttled_ns: int | None, share: float) -> None:
+    quota = QuotaUse(
+        cpus=1.0, period_us=100_000, periods=9, throttled_periods=9, throttled_ns=throttled_ns
+    )
+
+    found = activity_of(replace(processes(1, 1), quota=quota), cores=16)
+
+    assert found.panels[0].drawn.throttled == pytest.approx(share)
+    assert ("throttled" in _kinds(found.key)) == bool(share)
+
+
+def test_stolen_time_is_drawn_evenly_on_the_launchs_cpus_while_it_was_stolen() -> None:
+    host = a_host_over_time(
+        a_window(from_ms=0, to_ms=500, steal_ms=0),
+        a_window(from_ms=500, to_ms=1000, steal_ms=100),
+        cpus=(0, 1),
+    )
+    launch = a_launch(workers=(a_worker(threads=(a_thread(stays=((0, 0, 500), (1, 500, 1000))),)),))
+
+    found = activity_of(replace(launch, host=host))
+
+    (window,) = found.panels[0].drawn.stolen
+    assert window.share == pytest.approx(0.1)
+    assert [(stay.cpu, stay.begin) for stay in window.stays] == [(0, 0.5), (1, 0.5)]
+    assert "stolen" in _kinds(found.key)
+
+
+def _kinds(key: Sequence[tuple[str, str]]) -> set[str]:
+    return {kind for kind, _ in key}
