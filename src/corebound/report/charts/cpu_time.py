@@ -15,7 +15,7 @@ INKS = 12
 # The height of the CPUs; a row is at least a few pixels high.
 _SIZE, _MOST_ROWS = 1000, 32
 # A column is at most a few pixels wide; with many rows, the file size limits their number.
-_MOST_COLUMNS, _LEAST_COLUMNS, _MOST_CELLS = 120, 40, 960
+_MOST_COLUMNS, _LEAST_COLUMNS, _MOST_CELLS = 120, 30, 960
 # Waiting is known per thread only in total, so that its course needs no detail.
 _QUEUE_COLUMNS = 40
 

@@ -19,7 +19,7 @@ from corebound.analysis.launch_metrics import (
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import WorkerActivity, worker_activity
-from corebound.analysis.wording import Fact, binding_name, capital, count, full_name
+from corebound.analysis.wording import Fact, and_more, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, cpu_list
 from corebound.planning.models import Placement
@@ -34,6 +34,8 @@ from corebound.units import duration, percent, significant
 
 # With more rows than this, not every row has room for a label.
 _MAX_LABELS = 16
+# The CPUs in the table of where a thread was; the records have all.
+_MOST_SHARES = 8
 
 
 def _cpu_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
@@ -77,9 +79,9 @@ def cpu_shares(
                 by_cpu_ms[stay.cpu] = by_cpu_ms.get(stay.cpu, 0) + stay.to_ms - max(stay.from_ms, 0)
         total_ms = sum(by_cpu_ms.values())
         ranked = sorted(by_cpu_ms.items(), key=lambda pair: (-pair[1], pair[0]))
-        rows.append(
-            (name, ", ".join(f"CPU {cpu} {percent(ms / total_ms, 0)}" for cpu, ms in ranked))
-        )
+        shares = [f"CPU {cpu} {percent(ms / total_ms, 0)}" for cpu, ms in ranked[:_MOST_SHARES]]
+        more = and_more(len(ranked) - _MOST_SHARES)
+        rows.append((name, f"{', '.join(shares)} {more}".strip()))
     return tuple(rows)
 
 
@@ -203,7 +205,10 @@ def thread_activity(
     noun = shown[0].noun
     drawn = _drawn(shown, cpus)
     most = max(len(one.subjects) for one in shown)
-    key = [(f"h{ink}", f"{noun} {ink}") for ink in range(min(most, INKS))]
+    names = [f"{noun} {ink}" for ink in range(min(most, INKS))]
+    if most == 1 and len(shown[0].subjects[0].threads) > 1:
+        names = [f"any {noun}" if noun == "thread" else names[0]]
+    key = [(f"h{ink}", name) for ink, name in enumerate(names)]
     if most > INKS:
         key[-1] = (key[-1][0], f"{key[-1][1]}; colours repeat")
     if any(one.per_waiting for one in drawn):
