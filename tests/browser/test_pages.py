@@ -159,7 +159,7 @@ def test_a_page_is_complete_without_javascript(windows: Windows, sites: Path) ->
     # Fifteen with a result, and one row of those that were skipped.
     assert page.locator(".forest tbody").count() == 16
     assert page.locator(".heat td").count() == 18
-    assert page.locator(".strip svg").count() == 3
+    assert page.locator(".strip svg").count() == 2
     assert page.locator("button").count() == 0
 
 

@@ -489,7 +489,8 @@ def _alt_text(shown: _Shown) -> str:
 
 def _used_and_waiting(shown: _Shown) -> Iterator[Fact]:
     length_ns = shown.end_ms * 1e6
-    yield Fact(value=significant(shown.run_ns / length_ns), says="CPUs in use, on average")
+    if shown.run_ns:
+        yield Fact(value=significant(shown.run_ns / length_ns), says="CPUs in use, on average")
     if shown.wait_ns >= _LEAST_WAITING * (shown.run_ns + shown.wait_ns) and shown.wait_ns:
         waiting = significant(shown.wait_ns / length_ns)
         yield Fact(value=waiting, says="threads waiting for a CPU, on average")
