@@ -159,7 +159,9 @@ def _body(proof: Proof) -> str:
     """The text of a file without the comments on its origin, which the page has elsewhere."""
     lines = proof.artefact.text.splitlines(keepends=True)
     shebang = [line for line in lines[:1] if line.startswith("#!")]
-    return "".join([*shebang, *dropwhile(lambda line: line.startswith("# "), lines[len(shebang) :])])
+    return "".join(
+        [*shebang, *dropwhile(lambda line: line.startswith("# "), lines[len(shebang) :])]
+    )
 
 
 def _support(result: TuneResult) -> str:

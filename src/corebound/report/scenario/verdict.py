@@ -105,7 +105,8 @@ def uncommitted_flag(results: Sequence[ScenarioResult]) -> Flag | None:
 
 
 def _slow_configuration(result: ScenarioResult) -> Flag | None:
-    if not result.ranked:
+    # Of two sides it is the headline.
+    if not result.ranked or compared_axis(result.source.document) is not None:
         return None
     cell, comparison = result.ranked[-1].cell, result.ranked[-1].comparison
     if comparison.verdict != "slower" or comparison.speedup_ratio > _MUCH_SLOWER:
