@@ -14,12 +14,14 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_names import series_name
 from corebound.analysis.wording import (
     Text,
     TextSpan,
     axis_value,
+    count,
     headline_speed,
     relative_speed,
     rich,
@@ -301,9 +303,21 @@ def sides_verdict(result: ScenarioResult) -> Text:
         return rich(strong(head), f" is as fast as {base}, within ±{margin}.")
     if verdict == "inconclusive":
         looks = relative_speed(pair.comparison.speedup_ratio)
-        return rich(strong(head), f" looks {looks} than {base}. This is not decided yet.")
+        return rich(strong(head), f" looks {looks} than {base}{_open_because(result)}.")
     speed = TextSpan(headline_speed(pair.comparison), "good" if verdict == "faster" else "bad")
     return rich(strong(head), " is ", speed, f" than {base}.")
+
+
+def _open_because(result: ScenarioResult) -> str:
+    """What to know of a difference that is not decided: the launches that do not count, if any."""
+    counts = launch_counts(result.launches)
+    lost = counts.total_discarded
+    if not lost:
+        return ": not decided yet"
+    is_disturbed = all(reason.startswith("disturbed") for reason, _ in counts.discarded)
+    word = "disturbed" if is_disturbed else "discarded"
+    launches = count(lost + counts.counted, "launch", "launches")
+    return f"; {lost:,} of {launches} {'was' if lost == 1 else 'were'} {word}"
 
 
 def _decided(result: ScenarioResult, pair: BaselineComparison) -> Verdict:

@@ -60,7 +60,9 @@ def tune_sections(
     sections += map(Sentence, certainty(result))
     if result.confirmed and result.advice != "unfinished":
         sections.append(fresh_table(result))
-    sections += [race_table(result), Facts(not_tried(result), title="Not tried")]
+    screened = screened_table(result)
+    sections += [race_table(result), *((screened,) if screened.rows else ())]
+    sections.append(Facts(not_tried(result), title="Not tried"))
     if result.duplicates:
         same = count(len(result.duplicates), "configuration")
         text = f"Not launched separately: {same} that equal others on this host."
@@ -101,28 +103,28 @@ def _proof(proof: Proof) -> Fact:
 
 
 def race_table(result: TuneResult) -> Table:
-    """The race: how each configuration left it, and how it compares; the recommended one first."""
+    """How each configuration left the race, and how it compares; the recommended one first."""
     race, known, objective = result.standing.race, names(result), result.tuning.objective
     dropped = {left.key: left for left in race.dropped}
-    screened = {left.key: left for left in result.standing.screening.out}
+    screened = {left.key for left in result.standing.screening.out}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
+        if key in screened:
+            continue
         left, comparison = dropped.get(key), result.compared_with_default(key)
         summary = result.summary(key)
         change = "" if comparison is None else _change(result, comparison)
         lane = Lane(
-            blocks=0 if key in screened else race.blocks if left is None else left.block + 1,
+            blocks=race.blocks if left is None else left.block + 1,
             fresh=fresh.get(key, 0),
-            dropped=left is not None or key in screened,
+            dropped=left is not None,
             total=race.blocks + max(fresh.values(), default=0),
             race_blocks=race.blocks,
         )
         outcome = "stayed"
         if left is not None:
             outcome = left.reason or f"dropped after block {left.block + 1}"
-        elif key in screened:
-            outcome = _screened_text(screened[key])
         rows.append(
             (
                 Named(capital(known[key]), _roles(result, key)),
@@ -149,16 +151,60 @@ def race_table(result: TuneResult) -> Table:
     )
 
 
+def screened_table(result: TuneResult) -> Table:
+    """What short launches kept out of the race, the best first."""
+    known = names(result)
+    out = {left.key: left for left in result.standing.screening.out}
+    return Table(
+        title="Screened out",
+        columns=(
+            Column("configuration", "long"),
+            Column("compared with the best"),
+            Column(OBJECTIVES[result.tuning.objective].value, "number"),
+            Column("CPU time", "number", page_only=True),
+        ),
+        rows=tuple(
+            (
+                Named(capital(known[key]), _roles(result, key)),
+                _screened_text(out[key]),
+                Duration(result.summary(key).median_ns, result.summary(key).interval),
+                Duration(result.summaries[key].cpu_median_ns),
+            )
+            for key in result.ranked
+            if key in out
+        ),
+    )
+
+
 def _screened_text(left: Dropped) -> str:
-    """Why a configuration did not race, with what its few iterations are worth."""
+    """Why a configuration did not race; its few iterations give no interval."""
     if left.reason is not None:
-        bound = f"at least {left.ratio[1]:,.1f}× slower than the best; " if left.ratio else ""
+        bound = f"at least {left.ratio[1]:,.1f}× slower; " if left.ratio else ""
         return f"{bound}{left.reason}"
     if left.ratio is None:
         return ""
     if left.ratio[0] >= HOPELESS:
-        return f"screened out: looked at least {HOPELESS:.0f}× slower than the best"
-    return f"screened out: took {left.ratio[0]:.2f}× as long as the best"
+        return f"at least {HOPELESS:.0f}× slower"
+    return f"{left.ratio[0]:.2f}× slower"
+
+
+def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:
+    """How many configurations each stage had, from all candidates to those confirmed.
+
+    A stage as large as the one before is left out.
+    """
+    race = result.standing.race
+    counts = (
+        ("candidates", result.candidates),
+        ("launched", len(result.contest.cells)),
+        ("raced", len(race.remaining) + len(race.dropped)),
+        ("confirmed with fresh launches", len(result.confirmed)),
+    )
+    return tuple(
+        stage
+        for before, stage in zip((("", 0), *counts), counts, strict=False)
+        if stage[1] != before[1]
+    )
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:

@@ -45,6 +45,7 @@ from corebound.report.pages.tune import tune_page
 from corebound.report.render import Renderer
 from corebound.report.scenario.history import listed_series
 from corebound.report.scenario.page import scenario_page
+from corebound.report.scenario.sides import compared_sides
 from corebound.report.search_index import search_script
 from corebound.report.sharing import badge, can_draw, share_image
 
@@ -106,12 +107,13 @@ def render_pages(
     )
     for name, reason in history.not_analysed.items():
         inputs.warn(f"{name}: its changes could not be analysed: {reason}")
+    interleaved = [result for result in results if compared_sides(result) is not None]
     claims = claims_page(results)
     operators = operators_page(results, inputs.profiles, now=inputs.now)
     parts: dict[Part, object] = {
         "Scenarios": results,
         "History": history.histories,
-        "Compare": groups,
+        "Compare": groups or interleaved,
         "Claims": claims,
         "Operators": operators,
     }
@@ -128,7 +130,14 @@ def render_pages(
     yield from _runs(inputs, results, renderer, are_fresh, raw=raw)
     yield from _hosts(inputs, renderer)
     yield from _comparisons(
-        inputs, context, renderer, are_fresh, compared=compared, commits=commits, groups=groups
+        inputs,
+        context,
+        renderer,
+        are_fresh,
+        compared=compared,
+        commits=commits,
+        groups=groups,
+        interleaved=interleaved,
     )
     if history.histories:
         yield "history.html", renderer.page("history", history_page(context))
@@ -311,6 +320,7 @@ def _comparisons(
     compared: Sequence[RunComparison],
     commits: Sequence[CommitComparison],
     groups: tuple[ChoiceGroup, ...],
+    interleaved: Sequence[ScenarioResult],
 ) -> Iterator[tuple[str, str]]:
     """The comparisons of runs and of commits, and the page to choose two on.
 
@@ -335,7 +345,7 @@ def _comparisons(
             urls.commits_file(*names),
             renderer.page("compare", compare_page(commit_pair, context)),
         )
-    if not groups:
+    if not groups and not interleaved:
         return
     without_history = PageContext(now=inputs.now, calibrations=inputs.calibrations)
     pairs = [(each.before, each.after) for each in compared]
@@ -353,7 +363,7 @@ def _comparisons(
             yield from files(comparison, without_history)
         pairs.append(runs)
     hosts = len({run.host.id for run, _ in inputs.records})
-    page = comparisons_page(pairs, commits, groups, hosts=hosts)
+    page = comparisons_page(pairs, commits, groups, hosts=hosts, interleaved=interleaved)
     yield "compare.html", renderer.page("comparisons", page)
 
 

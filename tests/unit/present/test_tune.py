@@ -16,6 +16,8 @@ from corebound.present.tune import (
     fresh_table,
     headline,
     race_table,
+    screened_table,
+    stages,
     tune_document,
     tune_sections,
 )
@@ -63,13 +65,13 @@ def test_what_a_screening_left_out_is_no_part_of_what_the_race_is_sure_of() -> N
     tuning = Tuning(objective="latency", rule=rule)
     result = analyse_tuning(*a_tuned_run(times_ms, tuning=tuning))
 
-    _, rows = race_table(result).in_words
+    _, raced = race_table(result).in_words
+    _, screened = screened_table(result).in_words
     said = " ".join(certainty(result))
     document = tune_document(result, ())
-    assert rows[-1][:2] == (
-        "One CPU, 1 thread",
-        "screened out: looked at least 10× slower than the best",
-    )
+    assert "One CPU, 1 thread" not in [row[0] for row in raced]
+    assert [row[:2] for row in screened] == [("One CPU, 1 thread", "at least 10× slower")]
+    assert stages(result)[:2] == (("candidates", 4), ("raced", 3))
     assert "Short launches of 4 configurations chose the 3 that raced" in said
     assert "none of the 3 configurations that raced" in said
     assert [one["cell"] for one in document["race"]["screened"]] == [ONE_CPU]

@@ -182,6 +182,26 @@ def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
     assert table.sums[0].name == "one step, or all that was profiled"
 
 
+def test_two_profiles_show_how_much_more_or_less_each_operator_takes() -> None:
+    slower = a_profile("two", operators=(an_operator("conv", 900_000), an_operator("gelu", 50_000)))
+
+    (table,) = page(a_profile(), slower).tables
+
+    shown = {row.name: (row.difference, row.difference_bar) for row in table.rows}
+    assert shown["conv"] == ("+0.30", ("bad", 16.7))
+    assert shown["gelu"][0].startswith("+")
+    assert shown["add"][0].startswith("\N{MINUS SIGN}")
+    assert shown["add"][1][0] == "good"
+    assert shown["outside operators"] == ("0.00", None)
+
+
+def test_profiles_that_are_not_comparable_have_no_difference() -> None:
+    for others in ((a_profile("two"), a_profile("three")), (a_summed_profile(),)):
+        tables = page(a_profile(), *others).tables
+
+        assert not any(row.difference for table in tables for row in table.rows)
+
+
 def test_a_bar_has_no_colour_where_there_is_no_figure_and_one_where_it_took_no_time() -> None:
     nothing = dataclasses.replace(an_operator("add"), total_ns=0, quiet_ns=0)
     without = a_profile("two", operators=(an_operator(),))

@@ -10,10 +10,12 @@ from corebound.analysis.commands import CommandLine
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.run_comparison import commit_title, recent_runs
+from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import count, day, rich
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
 from corebound.report.elements import Head, Hero, Page
+from corebound.report.scenario.sides import compared_sides
 from corebound.report.urls import commits_file, comparison_file, moments_file
 
 # More cannot be chosen from; the command accepts any.
@@ -48,6 +50,7 @@ def comparisons_page(
     groups: tuple[ChoiceGroup, ...],
     *,
     hosts: int,
+    interleaved: Sequence[ScenarioResult] = (),
 ) -> Page:
     """Build the page.
 
@@ -56,6 +59,7 @@ def comparisons_page(
         commits: The comparisons of commits that have a page.
         groups: What can be chosen, from `choice_groups`.
         hosts: The number of hosts with runs.
+        interleaved: The results of `compare-commits`, which have pages of their own.
     """
     latest_first = sorted(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
@@ -73,6 +77,9 @@ def comparisons_page(
         )
         for pair in commits
     ]
+    # Those that can be chosen: interleaved sides are not in the lists.
+    chosen = rows[0][1:3] if rows else groups[0].choices[1::-1] if groups else ()
+    rows = [*map(_interleaved, interleaved), *rows]
     return Page(
         head=Head(
             title="Corebound: compare",
@@ -87,9 +94,17 @@ def comparisons_page(
         recent=recent_runs(hosts),
         rows=rows,
         # The two that are chosen at first.
-        chosen=rows[0][1:3] if rows else groups[0].choices[1::-1],
+        chosen=chosen,
         command=CommandLine("corebound compare"),
     )
+
+
+def _interleaved(result: ScenarioResult) -> tuple[str, Choice, Choice, str]:
+    """The row of two sides that were measured interleaved."""
+    sides = compared_sides(result)
+    before, *_, after = sides.names if sides else ("", "")
+    title, address = result.scenario.title, f"scenario/{result.scenario.name}.html"
+    return title, Choice(value=before, text=before), Choice(value=after, text=after), address
 
 
 def choice_groups(

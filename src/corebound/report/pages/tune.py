@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Answer, Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
+from corebound.planning.artefacts import ArtefactKind
 from corebound.present.sections import Fact
 from corebound.present.tune import (
     certainty,
@@ -23,6 +25,8 @@ from corebound.present.tune import (
     not_tried,
     race_table,
     same_as_others,
+    screened_table,
+    stages,
     times,
     verification_text,
     verify_command,
@@ -43,13 +47,34 @@ from corebound.units import duration
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):
-    """The objective against CPU time; `front` has what no other configuration beats in both.
+    """The objective against CPU time.
 
-    That is (place from the left, from the top in per cent, its colour, its name), best first.
+    Attributes:
+        chart: All configurations.
+        tags: (place from the left, from the top in per cent, its text, its kind) of what no other
+            configuration beats in both, and of the default and the recommended one.
+        front: (colour, name) of the former, best first; their numbers begin their tags.
     """
 
     chart: CurveChart
-    front: tuple[tuple[float, float, str, str], ...]
+    tags: tuple[tuple[float, float, str, str], ...]
+    front: tuple[tuple[str, str], ...]
+
+
+# What a file is for, by its kind.
+_PURPOSES: Mapping[ArtefactKind, str] = {
+    "shell": "Starts any command with it.",
+    "env": "Sets variables, for a shell, systemd or a container.",
+    "python": "Sets it inside a Python program.",
+    "systemd": "Sets it for a service.",
+    "docker": "Starts a container with it.",
+    "kubernetes": "Asks for a pod with as many CPUs.",
+    "torchserve": "Configures TorchServe.",
+    "onnxruntime": "Configures a session of ONNX Runtime.",
+    "openvino": "Configures a compiled model of OpenVINO.",
+    "llama.cpp": "Starts llama.cpp with it.",
+    "vllm": "Starts vLLM with it.",
+}
 
 
 def tune_page(
@@ -95,11 +120,15 @@ def tune_page(
         ),
         command=original_command(run),
         value=capital(OBJECTIVES[result.tuning.objective].value),
-        files=tuple(files),
+        files=[(proof, _PURPOSES[proof.artefact.kind], _body(proof)) for proof in files],
+        stages=stages(result),
         race=race_table(result),
+        screened=screened_table(result),
         tradeoff=None if OBJECTIVES[result.tuning.objective].is_cpu_time else _tradeoff(result),
-        sure=certainty(result),
-        not_tried=(*not_tried(result), *same_as_others(result)),
+        # The first sentence is at the top.
+        sure=certainty(result)[1:],
+        not_tried=not_tried(result),
+        same=same_as_others(result),
         changes=_changes(result),
         verify=verify_command(result),
         loads=(common_sentence(loads), loads_table(loads, _address)) if loads is not None else None,
@@ -124,6 +153,15 @@ def _verified_flag(verified: Verification) -> Flag:
 def _address(result: TuneResult) -> str:
     """The address of a race's page, from that of another one."""
     return f"../{tune_file(result.run, str(result.source.document['name']), result.tuning)}"
+
+
+def _body(proof: Proof) -> str:
+    """The text of a file without the comments on its origin, which the page has elsewhere."""
+    lines = proof.artefact.text.splitlines(keepends=True)
+    shebang = [line for line in lines[:1] if line.startswith("#!")]
+    return "".join(
+        [*shebang, *dropwhile(lambda line: line.startswith("# "), lines[len(shebang) :])]
+    )
 
 
 def _support(result: TuneResult) -> str:
@@ -164,6 +202,11 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
     values, cpus = [value for _, value, _ in points], [cpu for _, _, cpu in points]
     across, up = _time_axis(cpus), _time_axis(values)
     best = ", ".join(capital(called[key]) for key, _, _ in front)
+    numbers = {key: str(number) for number, (key, *_) in enumerate(front, start=1)}
+    recommended = result.recommended.key if result.recommended is not None else None
+    roles = {result.contest.default: "default", recommended: "recommended"}
+    if recommended == result.contest.default:
+        roles[recommended] = "default, recommended"
     return Tradeoff(
         chart=CurveChart(
             curves=tuple(
@@ -176,14 +219,18 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
             levels=vertical_ticks(up, duration),
             alt_text=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
         ),
-        front=tuple(
+        tags=tuple(
             (
                 round(across.clipped(cpu) * 100, 1),
                 round((1 - up.clipped(value)) * 100, 1),
-                mode_class(cells[key].binding.mode),
-                capital(called[key]),
+                " ".join(filter(None, (numbers.get(key), roles.get(key)))),
+                roles.get(key, "").rpartition(" ")[2],
             )
-            for key, value, cpu in front
+            for key, value, cpu in points
+            if key in numbers or key in roles
+        ),
+        front=tuple(
+            (mode_class(cells[key].binding.mode), capital(called[key])) for key, *_ in front
         ),
     )
 

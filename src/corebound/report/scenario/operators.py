@@ -284,12 +284,16 @@ class OperatorRow(Struct, frozen=True, kw_only=True):
         times: Of each column.
         bars: A colour and a percentage of the longest bar of each column; the colour is empty if
             there is no value.
+        difference: How much more the second of two comparable columns takes; empty otherwise.
+        difference_bar: Its tone and its length, in per cent of the width of both directions.
     """
 
     name: str
     times: tuple[OperatorTime, ...]
     operators: tuple[Operator | None, ...] = ()
     bars: tuple[tuple[str, float], ...] = ()
+    difference: str = ""
+    difference_bar: tuple[str, float] | None = None
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -375,6 +379,12 @@ class _RowBuilder:
         self._columns = columns
         self._length_ns, self.unit = time_unit(basis_ns(columns[0].profile))
         mixed = _is_mixed(columns)
+        self._is_pair = (
+            len(columns) == 2
+            and not mixed
+            and len({column.kind for column in columns}) == 1
+            and not any(column.disturbed for column in columns)
+        )
         self._bar_units_ns = [
             max(1, basis_ns(column.profile)) if mixed else 1 for column in columns
         ]
@@ -426,9 +436,12 @@ class _RowBuilder:
     ) -> OperatorRow:
         """A row with the value that `time_of` returns for each column's profile."""
         times_ns = [time_of(column.profile) for column in self._columns]
+        difference, difference_bar = self._difference(times_ns, scale)
         return OperatorRow(
             name=name,
             operators=operators,
+            difference=difference,
+            difference_bar=difference_bar,
             times=tuple(
                 self.time(
                     time_ns,
@@ -449,6 +462,19 @@ class _RowBuilder:
             if scale
             else (),
         )
+
+    def _difference(
+        self, times_ns: Sequence[float | None], scale: float | None
+    ) -> tuple[str, tuple[str, float] | None]:
+        """The difference of two columns, with its bar; an operator that was not called takes 0."""
+        if not self._is_pair:
+            return "", None
+        more_ns = (times_ns[1] or 0) - (times_ns[0] or 0)
+        sign = "+" if more_ns > 0 else "\N{MINUS SIGN}" if more_ns < 0 else ""
+        text = f"{sign}{_time_text(abs(more_ns) / self._length_ns)}"
+        tone = "bad" if more_ns > 0 else "good"
+        bar = (tone, round(abs(more_ns) / scale * 50, 1)) if scale and more_ns else None
+        return text, bar
 
     def time(
         self,

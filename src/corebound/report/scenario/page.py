@@ -24,8 +24,10 @@ from corebound.report.scenario.operators import operators
 from corebound.report.scenario.provenance import environment_facts
 from corebound.report.scenario.scaling import scaling
 from corebound.report.scenario.serving import serving
+from corebound.report.scenario.sides import compared_sides
 from corebound.report.scenario.threads import placed_cells, thread_activity
 from corebound.report.scenario.verdict import hero
+from corebound.scenario.compared_axis import compared_axis
 
 
 def scenario_page(
@@ -49,6 +51,7 @@ def scenario_page(
     (advice,) = advise([result], context.races)
     fairness = checks(result)
     verdict_section = hero(result, fairness, context.calibrations)
+    sides, axis = compared_sides(result), compared_axis(result.source.document)
     return Page(
         head=Head(
             title=f"{result.scenario.title}: {plain(verdict_section.verdict)}",
@@ -59,16 +62,18 @@ def scenario_page(
         hero=verdict_section,
         # That of a comparison of commits is the headline.
         advice=advice.says if advice.says != plain(verdict_section.verdict) else "",
-        action=action_of(advice, prompt=advice.says),
+        action=action_of(advice, prompt="Compare again" if sides else advice.says),
+        sides=sides,
         heat_map=heat_map(result),
         configurations=configurations(result),
         findings=tuple(findings),
         serving=serving(result),
         thread_activity=thread_activity(result, shown),
-        history=scenario_history(result, context.history),
+        # Each comparison has commits of its own: they are no series.
+        history=None if sides else scenario_history(result, context.history),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
-        placements=placed_cells(result),
+        placements=() if axis == ("commit",) else placed_cells(result),
         traces=trace_panels(shown, result.measure.warmup),
         claims=judge_claims(result),
         launches=launch_rows(result),

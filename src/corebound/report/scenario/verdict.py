@@ -59,12 +59,15 @@ _MUCH_SLOWER = 0.5
 
 def flags(result: ScenarioResult, checks: Sequence[Check]) -> tuple[Flag, ...]:
     """The notices below the verdict, the fairness checks last."""
+    is_compared = compared_axis(result.source.document) is not None
     raised = [
-        _slow_configuration(result),
+        # Of two sides it is the headline.
+        None if is_compared else _slow_configuration(result),
         uncommitted_flag((result,)),
         _ended_early(result),
         _disturbed_launches(result),
-        discarded_flag(launch_counts(result.launches)),
+        # Of two sides they are below the headline.
+        None if is_compared else discarded_flag(launch_counts(result.launches)),
         _unsteady_launches(result),
         _short_iterations(result),
         _skipped_cells(result),

@@ -15,9 +15,11 @@ from corebound.analysis.commands import cell_command, reproduce_command
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.wording import plain
+from corebound.records.run_record import Commit, EnvironmentLock
 from corebound.records.telemetry import Disturbance
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
+from corebound.report.pages.comparisons import comparisons_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.render import Renderer
 from corebound.report.scenario.page import scenario_page
@@ -103,8 +105,55 @@ def test_the_headline_is_the_verdict_between_the_commits(ms: float, word: str) -
 def test_a_difference_that_is_not_decided_is_not_stated_as_one() -> None:
     verdict = plain(page_of(compared({BASE: 10.0, HEAD: 16.0}, spread=0.9)).hero.verdict)
 
-    assert "looks" in verdict
-    assert "not decided" in verdict
+    assert verdict.startswith(f"{HEAD} looks ")
+    assert verdict.endswith(f"slower than {BASE}: not decided yet.")
+
+
+def test_an_open_difference_says_how_many_launches_were_disturbed() -> None:
+    result = disturbed(compared({BASE: 10.0, HEAD: 16.0}, spread=0.9), 36)
+    made = launch_counts(result.launches).counted + 36
+
+    verdict = plain(page_of(result).hero.verdict)
+
+    assert verdict.endswith(f"slower than {BASE}; 36 of {made} launches were disturbed.")
+    assert verdict not in page_of(result).action.prompt
+
+
+def test_each_pair_is_shown_and_what_was_left_out_with_its_reason() -> None:
+    result = compared({BASE: 10.0, HEAD: 16.0})
+    lost = replace(result.launches[-1], id="lost", block=99, status="invalid", disturbance=OUTSIDE)
+
+    page = page_of(analyse_scenario(result.run, result.source, (*result.launches, lost)))
+
+    assert page.sides.names == (BASE, HEAD)
+    (figure,) = page.sides.figures
+    *pairs, left_out = figure.rows
+    assert all(pair.outcome.endswith("slower") for pair in pairs)
+    assert (left_out.block, left_out.outcome) == (100, "disturbed by other programs")
+    assert figure.caption == f"{len(pairs)} pairs of launches; 1 left out"
+    assert figure.command.line.startswith(f"corebound compare-commits {BASE} {HEAD} ")
+
+
+def test_the_builds_are_compared_by_what_differs() -> None:
+    result = compared({BASE: 10.0, HEAD: 16.0})
+    locks = [
+        EnvironmentLock(
+            name=cell.cell.environment,
+            sha256="",
+            python="3.11.2",
+            packages=("numpy==2.0", f"torch==2.{at}"),
+            commit=Commit(sha=f"{at}" * 40, subject=f"Change {at}", committed_at=NOW, dirty=False),
+        )
+        for at, cell in enumerate(result.cells)
+    ]
+    run = replace(result.run, environments=tuple(locks))
+
+    page = page_of(analyse_scenario(run, result.source, result.launches))
+
+    assert dict(page.sides.builds) == {
+        "Subject": ("Change 0", "Change 1"),
+        "Packages that differ": ("torch==2.0", "torch==2.1"),
+    }
 
 
 def test_what_was_left_out_and_why_is_at_the_top() -> None:
@@ -154,6 +203,22 @@ def test_a_comparison_of_settings_has_the_command_that_names_both_values() -> No
     assert "size=" not in command.partition("--only")[2]
 
 
+def test_it_has_neither_a_history_nor_a_second_headline() -> None:
+    page = page_of(disturbed(compared({BASE: 10.0, HEAD: 30.0}), 3))
+
+    assert page.history is None
+    assert not any(word in flag.title for flag in page.hero.flags for word in ("slower", "disc"))
+
+
+def test_the_comparisons_lead_to_its_page() -> None:
+    result = compared({BASE: 10.0, HEAD: 16.0})
+
+    (row,) = comparisons_page([], [], (), hosts=1, interleaved=[result]).rows
+
+    assert [choice.value for choice in row[1:3]] == [BASE, HEAD]
+    assert row[3] == f"scenario/{result.scenario.name}.html"
+
+
 def test_a_search_over_many_commits_names_its_own_command() -> None:
     commits = [f"{at:010x}" for at in range(3)]
     both = with_compared_commits(a_file(), commits, FILE)
@@ -185,5 +250,6 @@ def test_a_page_of_a_scenario_of_its_own_is_no_comparison() -> None:
 
     page = page_of(a_result(scenario, {"binding=none": 10.0, "binding=one-cpu": 20.0}))
 
+    assert page.sides is None
     assert reproduce_command(page.result, ()).line.startswith("corebound run")
     assert Path(FILE).name not in reproduce_command(page.result, ()).line

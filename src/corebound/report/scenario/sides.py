@@ -1,0 +1,205 @@
+"""The two sides of a comparison: what was built, and each pair of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine, cell_command
+from corebound.analysis.launch_metrics import discarded_launches
+from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
+from corebound.analysis.wording import (
+    Label,
+    count,
+    day,
+    full_name,
+    relative_speed,
+    time_text,
+)
+from corebound.records.run_record import EnvironmentLock
+from corebound.report.charts.axis import (
+    horizontal_ticks,
+    linear_axis,
+    log_axis,
+    vertical_ticks,
+)
+from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.scenario.cell import Cell
+from corebound.scenario.compared_axis import compared_axis
+from corebound.units import duration
+
+# The pairs of the others are in the list of launches.
+_MOST_FIGURES = 6
+_MOST_PACKAGES = 8
+# A narrower range of times has too few round values on a logarithmic axis.
+_LINEAR_SPAN = 3.0
+
+
+class PairRow(Struct, frozen=True, kw_only=True):
+    """A block with the values of both sides, and their ratio or why there is none."""
+
+    block: int
+    base: str
+    head: str
+    outcome: str
+
+
+class PairFigure(Struct, frozen=True, kw_only=True):
+    """The pairs of one comparison, in the order they ran.
+
+    Attributes:
+        title: The side under evaluation, with its other values.
+        caption: How many pairs there are.
+        chart: The value of each side by block; a line joins those of a pair, and a mark at the
+            bottom is a block that was left out.
+        rows: The same as a table, with the blocks that were left out.
+        command: It compares both sides again.
+    """
+
+    title: str
+    caption: str
+    chart: CurveChart
+    rows: tuple[PairRow, ...]
+    command: CommandLine
+
+
+class Sides(Struct, frozen=True, kw_only=True):
+    """The section.
+
+    Attributes:
+        names: The sides, the baseline first.
+        builds: (what, its value on each side); what is the same on all is not listed.
+        figures: The pairs of each comparison.
+    """
+
+    names: tuple[str, ...]
+    builds: tuple[tuple[str, tuple[str, ...]], ...]
+    figures: tuple[PairFigure, ...]
+
+
+def compared_sides(result: ScenarioResult) -> Sides | None:
+    """Build the section; None for a scenario that compares no sides."""
+    axis = compared_axis(result.source.document)
+    if axis is None or not result.ranked:
+        return None
+    by_name: dict[str, Cell] = {}
+    for pair in result.ranked:
+        for cell in (pair.baseline.cell, pair.cell.cell):
+            by_name.setdefault(str(dict(cell.axes)[axis[-1]]), cell)
+    locks = [result.run.lock_of(cell.environment) for cell in by_name.values()]
+    return Sides(
+        names=tuple(by_name),
+        builds=tuple(_builds(locks)),
+        figures=tuple(_figure(result, pair) for pair in result.ranked[:_MOST_FIGURES]),
+    )
+
+
+def _builds(locks: list[EnvironmentLock | None]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What was built for each side, as far as the sides differ."""
+    commits = [lock.commit if lock is not None else None for lock in locks]
+    packages = [set(lock.packages) if lock is not None else set() for lock in locks]
+    every = set.intersection(*packages)
+    values = {
+        "Subject": [commit.subject if commit else "" for commit in commits],
+        "Committed": [day(commit.committed_at) if commit else "" for commit in commits],
+        "Uncommitted changes": [
+            ("yes" if commit.tree is not None or commit.dirty else "none") if commit else ""
+            for commit in commits
+        ],
+        "Python": [lock.python if lock is not None else "" for lock in locks],
+        "Packages that differ": [_some(sorted(own - every)) for own in packages],
+    }
+    for what, of_sides in values.items():
+        if len(set(of_sides)) > 1:
+            yield what, tuple(value or "–" for value in of_sides)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _MOST_PACKAGES
+    return ", ".join(names[:_MOST_PACKAGES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
+    sides = pair.baseline, pair.cell
+    values = [{each.block: each.median_ns for each in side.summary.launches} for side in sides]
+    lost = {
+        launch.block: reason
+        for launch, reason in discarded_launches([*sides[0].launches, *sides[1].launches])
+    }
+    ratios = dict(pair.comparison.per_block)
+    blocks = sorted({*values[0], *values[1], *lost})
+    tone = {"faster": "good", "slower": "bad"}.get(pair.comparison.verdict, "one")
+    name = full_name(pair.cell.cell)
+    pairs = count(len(ratios), "pair")
+    left_out = len(blocks) - len(ratios)
+    return PairFigure(
+        title=name,
+        caption=f"{pairs} of launches" + (f"; {left_out} left out" if left_out else ""),
+        chart=_chart(blocks, values, ratios, tone, f"{name}: {pairs} of launches, by block"),
+        rows=tuple(
+            PairRow(
+                block=block + 1,
+                base=time_text(values[0].get(block)),
+                head=time_text(values[1].get(block)),
+                outcome=relative_speed(ratios[block])
+                if block in ratios
+                else lost.get(block, "no partner"),
+            )
+            for block in blocks
+        ),
+        command=cell_command(result, pair.cell),
+    )
+
+
+def _chart(
+    blocks: list[int],
+    values: list[dict[int, float]],
+    ratios: dict[int, float],
+    tone: str,
+    alt_text: str,
+) -> CurveChart:
+    every = [*values[0].values(), *values[1].values()]
+    low, high = min(every) / 1.05, max(every) * 1.05
+    up = (linear_axis if high / low < _LINEAR_SPAN else log_axis)(low, high, most_ticks=5)
+    # About a fifteenth of the height.
+    foot = (high / low) ** (1 / 15) if up.scale == "log" else 1 + (high / low - 1) / 15
+    across = linear_axis(0.5, max(blocks) + 1.5)
+    modes = "plain", tone
+    lines = [
+        Curve(
+            label=Label(mode="plain", name="", more=""),
+            dash=0,
+            points=tuple(CurvePoint(x=block + 1, y=side[block]) for side in values),
+            has_dots=False,
+        )
+        for block in ratios
+        if block in values[0] and block in values[1]
+    ]
+    dots = [
+        Curve(
+            label=Label(mode=mode, name="", more=""),
+            dash=0,
+            points=(CurvePoint(x=block + 1, y=value),),
+        )
+        for mode, side in zip(modes, values, strict=True)
+        for block, value in side.items()
+    ]
+    lost = [
+        Curve(
+            label=Label(mode="lost", name="", more=""),
+            dash=0,
+            points=(CurvePoint(x=block + 1, y=low), CurvePoint(x=block + 1, y=low * foot)),
+            has_dots=False,
+        )
+        for block in blocks
+        if block not in ratios
+    ]
+    return CurveChart(
+        curves=(*lines, *dots, *lost),
+        across=across,
+        up=up,
+        along=horizontal_ticks(across),
+        levels=vertical_ticks(up, duration),
+        alt_text=alt_text,
+    )
