@@ -1,4 +1,4 @@
-"""Strips: launches beside their summary value, lanes of a race, and CPUs of threads over time."""
+"""Strips: lanes of a race, and CPUs of threads over time."""
 
 from __future__ import annotations
 
@@ -9,33 +9,9 @@ from itertools import groupby
 from msgspec import Struct
 
 from corebound.present.sections import Lane
-from corebound.report.charts.axis import Axis
-from corebound.report.charts.svg import describe_spread, path, svg
+from corebound.report.charts.svg import path, svg
 
-_WIDTH, _HEIGHT = 1000, 24
-# Three alternating heights, so that neighbours do not hide each other.
-_YS = (7, 12, 17)
-
-
-def dots_svg(values: Sequence[float], axis: Axis, slow: Sequence[bool] = ()) -> str:
-    """Draw one row.
-
-    Args:
-        values: One value per launch relative to their summary value, in the order they ran.
-        axis: Horizontal; values beyond it are drawn at its edge.
-        slow: For each value, whether its launch is of the slow mode, which is drawn as a ring;
-            empty if launches have one mode.
-    """
-    dots = [f"M{_x(axis, value)} {_YS[index % len(_YS)]}h0" for index, value in enumerate(values)]
-    return svg(
-        _WIDTH,
-        _HEIGHT,
-        describe_spread(values, slow=sum(slow)),
-        path("level plain", f"M{_x(axis, 1.0)} 0V{_HEIGHT}"),
-        path("spot plain", "".join(dots)),
-        path("hole", "".join(dot for dot, is_slow in zip(dots, slow, strict=False) if is_slow)),
-        kind="spark",
-    )
+_WIDTH = 1000
 
 
 def lane_svg(lane: Lane) -> str:
@@ -52,10 +28,6 @@ def lane_svg(lane: Lane) -> str:
         path("fresh", f"M{begin:.0f} 10H{begin + lane.fresh * scale:.0f}") if lane.fresh else "",
         kind="spark lane",
     )
-
-
-def _x(axis: Axis, value: float) -> int:
-    return round(axis.clipped(value) * _WIDTH)
 
 
 _SIZE = 1000
