@@ -271,7 +271,7 @@
         lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(detailed ? table : table.parentNode) }]);
       if (rows.length < 2) continue;
       table.classList.add("sortable");
-      for (const head of all("thead th:not(.axis, .fold, .line, .bars, .plain)", table)) {
+      for (const head of all("thead th:not(.axis, .fold, .line, .bars, :has(a, summary))", table)) {
         if (!head.textContent.trim()) continue;
         const button = made("button", { type: "button" });
         button.append(...head.childNodes);
@@ -713,6 +713,7 @@
   function still(figure, series, tables) {
     const [levels, marks, borders] = JSON.parse(figure.dataset.still);
     const scale = scaleOf(figure);
+    const margin = 1 + Number(figure.dataset.margin);
     const own = (kind) => colourOf(figure, "", kind);
     const [band, ink, soft, warn] = ["--band", "--ink", "--soft", "--warn"].map(own);
     const colours = figure.dataset.modes.split(" ").map((mode) => colourOf(figure, mode));
@@ -725,6 +726,12 @@
       const { top, height } = plot.bbox;
       const bands = marks.map(([, begin, end]) => [across(plot, begin), top + height / 2, across(plot, end), top + height / 2]);
       ruled(plot, bands, band, height / devicePixelRatio);
+      levels.forEach((stretches, number) => stretches.forEach(([begin, end, value]) => {
+        const [least, most] = [value / margin, value * margin].map((one) => plot.valToPos(one, "y", true));
+        const y = (least + most) / 2;
+        const place = [across(plot, begin), y, across(plot, end), y];
+        ruled(plot, [place], faint(colours[number], 0.14), (least - most) / devicePixelRatio);
+      }));
     };
     const between = (plot) => {
       ruled(plot, upright(plot, borders), ink, 1.5, [4, 3]);

@@ -19,7 +19,16 @@ from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.present.changes import entry_commits, entry_subject, levels_text, status_of
 from corebound.report import urls
-from corebound.report.charts import commits, cpu_time, history, intervals, lines, strips, topology
+from corebound.report.charts import (
+    commits,
+    cpu_time,
+    history,
+    intervals,
+    launches,
+    lines,
+    race,
+    topology,
+)
 from corebound.report.charts.axis import vertical_ticks
 from corebound.report.navigation import Part
 from corebound.report.pages.claims import claim_command, claim_verdict
@@ -218,10 +227,10 @@ _FILTERED = (
 )  # fmt: skip
 _CALLED = (
     commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
-    commits.commit_bars_svg, lines.curves_svg, commands.deciding_command, strips.dots_svg,
+    commits.commit_bars_svg, lines.curves_svg, commands.deciding_command,
     intervals.effect_svg, history.history_svg, commands.import_command, intervals.interval_svg,
-    commands.latest_command, commands.launch_command, launch_counts, metric_of, strips.lane_svg,
-    commits.presence_svg,
+    commands.latest_command, commands.launch_command, launch_counts,
+    launches.launches_svg, metric_of, race.lane_svg, commits.presence_svg,
     commands.original_command, peak_share_text, commands.reproduce_command,
     commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
     intervals.table_axis, intervals.table_ticks, cpu_time.cpu_time_svg, topology.topology_html,

@@ -18,10 +18,8 @@ from corebound.records.run_record import ScenarioSource
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.history import sparkline_svg
 from corebound.report.charts.intervals import interval_svg, spark_svg
-from corebound.report.charts.strips import dots_svg
 from corebound.report.charts.svg import (
     describe_series,
-    describe_spread,
     img_attributes,
 )
 from corebound.report.charts.topology import topology_html
@@ -125,11 +123,6 @@ def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
     assert 'aria-label="interval on both sides of 1"' in spark(0.5, math.inf)
     assert 'aria-label="no interval"' in spark()
     assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(paired, AXIS, margin=0.02)
-
-
-def test_launches_are_told_by_how_far_they_lie_apart() -> None:
-    assert "5.0 % below to 2.40× their level" in dots_svg((0.95, 2.4), AXIS)
-    assert describe_spread((1.0, 1.0)) == "all equal to their level"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from corebound.report.charts.axis import (
     ratio_tick,
 )
 from corebound.report.charts.intervals import effect_ticks, interval_svg
+from corebound.report.charts.launches import LaunchChart, LaunchPoint, launches_svg
 from corebound.report.charts.lines import (
     Curve,
     CurveChart,
@@ -33,7 +36,6 @@ from corebound.report.charts.lines import (
     envelope,
     trace_svg,
 )
-from corebound.report.charts.strips import dots_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.value_bars import ValueBars
 from corebound.report.scenario.scaling import scaling
@@ -286,11 +288,69 @@ def test_both_intervals_cross_at_the_point() -> None:
     assert 'class="ln' not in svg
 
 
-def test_every_launch_is_a_dot_within_the_row() -> None:
-    svg = dots_svg([1.0, 2.0, 99.0], linear_axis(1, 2))
+def a_launch_chart(own: Sequence[float], baseline: Sequence[float] = ()) -> LaunchChart:
+    """The launches of these blocks, those above 15 ms of the slow mode."""
+    points, others = (
+        tuple(
+            LaunchPoint(block=block, value=value, is_slow=value > 15)
+            for block, value in enumerate(values)
+        )
+        for values in (own, baseline)
+    )
+    return LaunchChart(
+        across=linear_axis(10, 20),
+        unit="ms",
+        own=points,
+        baseline=others,
+        baseline_name="unbound",
+        pairs=frozenset(range(len(others))),
+        tone="good",
+    )
 
-    (dots,) = re.findall(r'class="spot plain" d="([^"]*)"', svg)
-    assert re.findall(r"M(\d+) ", dots) == ["0", "1000", "1000"]
+
+def test_a_line_joins_the_two_launches_of_each_pair_in_the_order_they_ran() -> None:
+    chart = a_launch_chart([11.0, 12.0, 13.0], [20.0, 15.0])
+
+    svg = launches_svg(chart)
+
+    (own,) = re.findall(r'class="dot good" d="([^"]*)"', svg)
+    (links,) = re.findall(r'class="link" d="([^"]*)"', svg)
+    places = re.findall(r"M(\d+) (\d+)h0", own)
+    assert [x for x, _ in places] == ["100", "200", "300"]
+    assert sorted(places, key=lambda place: int(place[1])) == places
+    # The third has no partner.
+    assert re.findall(r"M(\d+) (\d+)H(\d+)", links) == [
+        ("1000", places[0][1], "100"),
+        ("500", places[1][1], "200"),
+    ]
+    assert chart.says == (
+        "3 launches, 11.0 to 13.0 ms; "
+        "unbound 2 launches, 15.0 to 20.0 ms, 1 in the slow mode; faster in 2 of 2 pairs"
+    )
+
+
+def test_a_launch_of_the_slow_mode_is_a_ring() -> None:
+    svg = launches_svg(a_launch_chart([11.0, 19.0]))
+
+    (rings,) = re.findall(r'class="hole" d="([^"]*)"', svg)
+    assert rings.startswith("M900 ")
+    assert rings.count("M") == 1
+
+
+def test_enough_launches_of_two_modes_have_a_shape_with_two_tops() -> None:
+    fast = [11 + number / 10 for number in range(6)]
+    slow = [17 + number / 10 for number in range(6)]
+
+    svg = launches_svg(a_launch_chart(fast + slow, fast[:4]))
+
+    # The baseline has too few launches for one.
+    (shape,) = re.findall(r'class="shape[^"]*" d="([^"]*)"', svg)
+    line = [y for y, _ in itertools.groupby(map(int, re.findall(r"L\d+ (\d+)", shape)))]
+    assert (
+        sum(one > two < three for one, two, three in zip(line, line[1:], line[2:], strict=False))
+        == 2
+    )
+    assert "shape" not in launches_svg(a_launch_chart(fast))
 
 
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:

@@ -123,6 +123,10 @@ def test_an_environment_change_of_most_series_is_a_line_between_the_bars() -> No
 
     assert timeline.borders == ((20 / 60, "kernel 6.1 to 6.2"),)
 
+    still = replace(a_stepped_series("a", 1.2), host="other", host_name="other")
+    (timeline,) = page_of(moved(a_stepped_series("a", 1.2)), still).timelines
+    assert [what for _, what in timeline.borders] == ["host: kernel 6.1 to 6.2"]
+
 
 def test_missing_values_are_one_row_a_reason_with_the_commit_they_began_with() -> None:
     points = [

@@ -93,6 +93,7 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
         axis=axis,
         marks=(),
         borders=(),
+        margin=0.02,
         alt_text="",
     )
 

@@ -622,6 +622,19 @@ def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -
         "cpu changed 59 times: old, new; points with the same value are compared",
     )
     assert (panel.marks, panel.chart.borders) == ((), ())
+    assert len(panel.chart.flips) == 59
+    assert history_svg(panel.chart).count("v12") == 59
+
+
+def test_around_each_level_is_the_band_of_steps_that_do_not_count() -> None:
+    chart = panel_of(replace(stepped(1.5, at=20), margin=0.03)).chart
+
+    (track,) = chart.tracks
+    (bands,) = re.findall(r'class="threshold [^"]*" d="([^"]*)"', history_svg(chart))
+    tops, bottoms = zip(*re.findall(r"M\d+ (\d+)H\d+V(\d+)", bands), strict=True)
+    for (_, _, level), top, bottom in zip(track.levels, tops, bottoms, strict=True):
+        for end, place in ((level * 1.03, top), (level / 1.03, bottom)):
+            assert int(place) == pytest.approx((1 - chart.axis.share(end)) * 300, abs=1)
 
 
 def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:

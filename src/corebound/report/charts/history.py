@@ -68,7 +68,9 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
         marks: (median estimate, surely after, no later than) of each change, as shares of the
             width.
         borders: Where the environment changed: host, kernel, environment or scenario.
+        margin: The least change that counts; 0.02 is a ratio of 1.02 or its reciprocal.
         alt_text: Alternative text.
+        flips: Where the environment changed too often for lines: ticks at the top.
         compared: The positions of the runs that the page compares.
     """
 
@@ -76,7 +78,9 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
     axis: Axis
     marks: tuple[tuple[float, float, float], ...]
     borders: tuple[float, ...]
+    margin: float
     alt_text: str
+    flips: tuple[float, ...] = ()
     compared: tuple[float, ...] = ()
 
 
@@ -92,11 +96,24 @@ def history_svg(chart: HistoryChart) -> str:
         chart.alt_text,
         path("wash", bands),
         path("grid", grid),
+        *(_threshold(track, chart) for track in chart.tracks),
         path("node", "".join(f"M{_x(border)} 0V{_HEIGHT}" for border in chart.borders)),
+        path("flip", "".join(f"M{x} 0v12" for x in dict.fromkeys(map(_x, chart.flips)))),
         path("rule", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at, _, _ in chart.marks)),
         path("one", "".join(f"M{_x(at)} 0V{_HEIGHT}" for at in chart.compared)),
         *(_track(track, chart.axis) for track in chart.tracks),
     )
+
+
+def _threshold(track: SeriesTrack, chart: HistoryChart) -> str:
+    """Around each level the band of values that do not count as a change from it."""
+    span = 1 + chart.margin
+    bands = (
+        f"M{_x(begin)} {_y(chart.axis, value * span)}H{_x(end)}"
+        f"V{_y(chart.axis, value / span)}H{_x(begin)}z"
+        for begin, end, value in track.levels
+    )
+    return path(f"threshold {track.mode}", "".join(bands))
 
 
 def _track(track: SeriesTrack, axis: Axis) -> str:

@@ -59,19 +59,6 @@ def describe_interval(interval: Interval | None, dots: Sequence[float] = ()) -> 
     return f"{location}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def describe_spread(values: Sequence[float], *, slow: int = 0) -> str:
-    """How far values above 0 spread around their summary value of 1, and how many are rings.
-
-    >>> describe_spread((0.97, 1.0, 1.04))
-    '3.0 % below to 4.0 % above their level'
-    >>> describe_spread((0.97, 1.0, 1.04), slow=1)
-    '3.0 % below to 4.0 % above their level; 1 of 3 in the slow mode'
-    """
-    least, most = _relative(min(values)), _relative(max(values))
-    spread = f"{f'{least} to {most}' if least != most else f'all {least}'} their level"
-    return f"{spread}; {slow} of {len(values)} in the slow mode" if slow else spread
-
-
 def describe_series(values: Sequence[float]) -> str:
     """Describe a series: its number of values without NaN, and the last relative to the first.
 

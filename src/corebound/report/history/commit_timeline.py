@@ -142,16 +142,27 @@ def _labels(bars: Sequence[CommitBar]) -> tuple[tuple[str, float, float], ...]:
 
 
 def _borders(all_series: Sequence[Series], places: dict[str, int]) -> tuple[tuple[float, str], ...]:
-    """Where the environment of at least half of the series changed, and how; the latest few."""
-    changes: Counter[tuple[int, str]] = Counter()
+    """Where the environment of at least half of a machine's series changed; the latest few.
+
+    Of several machines, each is named.
+    """
+    changes: Counter[tuple[int, str, str]] = Counter()
+    of_machine = Counter(series.host_name for series in all_series)
     for series in all_series:
         keys, moments = series.points.environment_keys, series.points.moments
         for at in series.points.environment_changes:
             place = places.get(_name(moments[at]))
             if place is not None:
-                changes[place, environment_difference(keys[at - 1], keys[at])] += 1
-    common = sorted(key for key, number in changes.items() if 2 * number >= len(all_series))
-    return tuple((place / len(places), what) for place, what in common[-_MOST_BORDERS:])
+                what = environment_difference(keys[at - 1], keys[at])
+                changes[place, series.host_name, what] += 1
+    common: dict[int, list[str]] = {}
+    for (place, machine, what), number in sorted(changes.items()):
+        if 2 * number >= of_machine[machine]:
+            where = f"{machine}: " if len(of_machine) > 1 else ""
+            common.setdefault(place, []).append(f"{where}{what}")
+    return tuple(
+        (place / len(places), "; ".join(common[place])) for place in [*common][-_MOST_BORDERS:]
+    )
 
 
 def _dates(moments: Sequence[str]) -> tuple[Tick, ...]:

@@ -28,10 +28,16 @@ from corebound.report.charts.axis import (
     plain_tick,
 )
 from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
-from corebound.report.history.timeline import Timeline, levels_between, position, series_track
+from corebound.report.history.timeline import (
+    SegmentLevel,
+    Timeline,
+    levels_between,
+    position,
+    series_track,
+)
 from corebound.report.history.zoom import zoom_data
 from corebound.stats.history.regressions import Change, level_spread
-from corebound.units import percent
+from corebound.units import percent, significant
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # More marks hide the points: a cloud machine may have another processor on every other run.
@@ -291,7 +297,7 @@ def history_panel(
         caption=_caption(
             all_series, unit, most_points, bars=bars, is_cut=exceeds_axis(tracks, axis)
         )
-        + _noise_note(all_series, history),
+        + _level_note(all_series, history, levels[0], length),
         unit=unit,
         length=length,
         chart=HistoryChart(
@@ -299,6 +305,11 @@ def history_panel(
             axis=axis,
             marks=tuple(marks),
             borders=tuple(line.share(border.at) for border in borders),
+            margin=all_series[0].margin,
+            flips=() if borders else tuple(
+                line.share(series.points.moments[at].at)
+                for series in all_series for at in series.points.environment_changes
+            ),
             alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
@@ -355,19 +366,25 @@ def _caption(
     return f"{measured}, {_direction_note(all_series[0])}{intervals}{extremes}"
 
 
-def _noise_note(all_series: Sequence[Series], history: ChangeHistory) -> str:
-    """The noise of a chart's single series, taken from its latest level."""
+def _level_note(
+    all_series: Sequence[Series],
+    history: ChangeHistory,
+    levels: Sequence[SegmentLevel],
+    length: float,
+) -> str:
+    """The latest level of a chart's single series, and the noise around it."""
     if len(all_series) > 1:
         return ""
     if all_series[0].id in history.not_analysed:
         return "; changes not analysed"
+    level = f"; level {significant(levels[-1].median / length)}"
     spread = level_spread(
         all_series[0], [change.change_point for change in history.all_changes_of(all_series[0])]
     )
     if spread is None:
-        return ""
+        return level
     share = percent(math.expm1(spread)) if spread < 1 else "more than the value itself"
-    return f"; varies by {share}"
+    return f"{level}, varies by {share}"
 
 
 def _direction_note(series: Series) -> str:

@@ -283,14 +283,12 @@ def benchmark_hero(benchmark: ImportedBenchmark) -> Hero:
         verdict=_verdict(benchmark, news),
         support=rich(
             *_events(benchmark, news),
-            _series_counts(benchmark),
-            f"{count(len(changes), 'change')} in all.",
+            f"{_series_counts(benchmark)}, {count(len(changes), 'change')} in all.",
             _failing(benchmark),
             _latest_difference(benchmark),
             f" {count(silent, 'series', 'series')} {'has' if silent == 1 else 'have'} no result."
             if silent
             else "",
-            "" if any(series.reproduce for series in benchmark.series) else f" {NO_COMMAND}",
         ),
     )
 
@@ -429,14 +427,19 @@ def _shared_parameters(all_series: Sequence[Series]) -> frozenset[str]:
 def _series_counts(benchmark: ImportedBenchmark) -> str:
     all_series = benchmark.series
     hosts = len({series.host for series in all_series})
-    points = max(series.points.value_count for series in all_series)
-    latest = _latest(benchmark)
     ended = len(all_series) - len(benchmark.active)
     return (
-        f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}, "
-        f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
-        f"{f'{ended:,} retired; ' if ended else ''}"
+        f"{count(len(all_series), 'series', 'series')} on {count(hosts, 'machine')}"
+        f"{f', {ended:,} retired' if ended else ''}"
     )
+
+
+def _basis(benchmark: ImportedBenchmark) -> str:
+    """How much was measured until when, and whether it can be measured again."""
+    points = max(series.points.value_count for series in benchmark.series)
+    command = "" if any(series.reproduce for series in benchmark.series) else f" {NO_COMMAND}"
+    latest = _latest(benchmark)[:10]
+    return f"Up to {count(points, 'point')} per series, the last of {latest}.{command}"
 
 
 def _latest(benchmark: ImportedBenchmark) -> str:
@@ -490,6 +493,7 @@ def benchmark_page(benchmark: ImportedBenchmark) -> Page:
         unshown=unshown,
         without_values=_without_values(benchmark.silent),
         machines=tuple(machine_facts(benchmark)),
+        basis=_basis(benchmark),
     )
 
 

@@ -30,6 +30,7 @@ from corebound.analysis.wording import (
     NO_BASELINE,
     REFERENCE,
     Label,
+    Tone,
     VerdictWord,
     binding_name,
     capital,
@@ -42,12 +43,14 @@ from corebound.analysis.wording import (
 )
 from corebound.diagnosis.evidence import wait_share
 from corebound.records.launch_record import Launch
-from corebound.report.charts.axis import Axis, linear_axis
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.history import value_axis
 from corebound.report.charts.intervals import comparison_axis
+from corebound.report.charts.launches import LaunchChart, LaunchPoint
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
-from corebound.units import duration
+from corebound.units import duration, time_unit
 
 
 class CellRow(Struct, frozen=True, kw_only=True):
@@ -56,15 +59,13 @@ class CellRow(Struct, frozen=True, kw_only=True):
     Attributes:
         notes: Remarks below its name.
         verdict: Of its comparison with the baseline, with the ratio if it is decided.
-        launches: Each launch's value relative to their summary value; empty for one launch.
-        slow: For each launch, whether it is of the slow mode; empty without modes.
+        launches: Its launches beside its baseline's; None for one launch.
     """
 
     cell: CellResult
     notes: tuple[str, ...]
     verdict: VerdictWord
-    launches: tuple[float, ...]
-    slow: tuple[bool, ...]
+    launches: LaunchChart | None
 
 
 class UnmeasuredCells(Struct, frozen=True, kw_only=True):
@@ -82,7 +83,6 @@ class Configurations(Struct, frozen=True, kw_only=True):
 
     Attributes:
         axis: Of the charts; None if nothing is compared.
-        launch_axis: Of the launches in the details.
         rows: The measured configurations, fastest first.
         unmeasured: Those without a result; each has the id of `anchors`.
         absent: How many had no launch in this run; may be empty.
@@ -92,7 +92,6 @@ class Configurations(Struct, frozen=True, kw_only=True):
 
     lead: str
     axis: Axis | None
-    launch_axis: Axis
     rows: tuple[CellRow, ...]
     unmeasured: tuple[UnmeasuredCells, ...]
     absent: str
@@ -127,10 +126,10 @@ def configurations(result: ScenarioResult) -> Configurations:
         _row(result, cell, axis, modes)
         for cell in (sorted(measured, key=_by_speed) if result.ranked else measured)
     )
+    rows = tuple(within(_MOST_POINTS, rows))
     return Configurations(
         lead=_lead(result),
         axis=axis,
-        launch_axis=_launch_axis([ratio for row in rows for ratio in row.launches]),
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
@@ -170,17 +169,6 @@ def _comparison_axis(result: ScenarioResult) -> Axis | None:
         margin=result.measure.margin,
         with_pairs=True,
     )
-
-
-# A launch that took at least half as long again is drawn at the edge.
-_MAX_DEVIATION = 0.5
-_MIN_DEVIATION = 0.02
-
-
-def _launch_axis(ratios: list[float]) -> Axis:
-    """An axis around 1, as wide as the range of the launches, within limits."""
-    reach = max([_MIN_DEVIATION, *(abs(ratio - 1) * 1.05 for ratio in ratios)])
-    return linear_axis(1 - min(reach, _MAX_DEVIATION), 1 + min(reach, _MAX_DEVIATION))
 
 
 def _lead(result: ScenarioResult) -> str:
@@ -251,8 +239,7 @@ def _row(
         cell=cell,
         notes=tuple(filter(None, notes)),
         verdict=replace(verdict, tone="plain") if caveat else verdict,
-        launches=_relative_launches(cell),
-        slow=_slow_launches(cell, modes),
+        launches=_launch_chart(result, cell, verdict.tone, modes),
     )
 
 
@@ -268,18 +255,51 @@ def _cell_verdict(cell: CellResult) -> VerdictWord:
     return verdict
 
 
-def _relative_launches(cell: CellResult) -> tuple[float, ...]:
-    """Each launch's value relative to their summary value; empty for one launch."""
-    median_ns, launches = cell.summary.median_ns, cell.summary.launches
-    if not median_ns or len(launches) < 2:
-        return ()
-    return tuple(launch.median_ns / median_ns for launch in launches)
+# The launches in the charts of a page together, so that a page of many configurations stays small.
+_MOST_POINTS = 480
 
 
-def _slow_launches(cell: CellResult, modes: Mapping[str, Mode]) -> tuple[bool, ...]:
-    """Whether each launch is of the slow mode; empty if the mode of any is unknown."""
-    known = [modes.get(launch.launch) for launch in cell.summary.launches]
-    return () if None in known else tuple(mode == "slow" for mode in known)
+def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
+    """The rows, of which the first keep their charts: as many as have at most these launches."""
+    drawn = 0
+    for row in rows:
+        drawn += len(row.launches.own) + len(row.launches.baseline) if row.launches else 0
+        yield row if drawn <= most else replace(row, launches=None)
+
+
+def _launch_chart(
+    result: ScenarioResult, cell: CellResult, tone: Tone, modes: Mapping[str, Mode]
+) -> LaunchChart | None:
+    """The launches of a configuration beside those that they are compared with."""
+    launches = cell.summary.launches
+    if len(launches) < 2:
+        return None
+    compared, comparison = cell.baseline, cell.comparison
+    baseline = next(
+        (own for own in result.cells if compared and own.cell.key == compared.key), None
+    )
+    others = baseline.summary.launches if baseline and comparison else ()
+    length_ns, unit = time_unit(launches[0].median_ns)
+    own, base = (
+        tuple(
+            LaunchPoint(
+                block=launch.block,
+                value=launch.median_ns / length_ns,
+                is_slow=modes.get(launch.launch) == "slow",
+            )
+            for launch in each
+        )
+        for each in (launches, others)
+    )
+    return LaunchChart(
+        across=value_axis([point.value for point in (*own, *base)], margin=result.measure.margin),
+        unit=unit,
+        own=own,
+        baseline=base,
+        baseline_name=full_name(baseline.cell) if baseline else "",
+        pairs=frozenset(block for block, _ in comparison.per_block) if comparison else frozenset(),
+        tone=tone,
+    )
 
 
 def launches_text(cell: CellResult) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from corebound.records.run_record import Commit, Run
 from corebound.report.charts.axis import Axis, ratio_axis
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
-from corebound.report.scenario.configurations import Configurations, configurations
+from corebound.report.scenario.configurations import Configurations, configurations, within
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
@@ -112,14 +111,27 @@ def test_ids_that_would_be_the_same_differ() -> None:
     assert len(set(configurations(result).anchors.values())) == 2
 
 
-def test_the_launches_of_a_row_are_relative_to_its_value() -> None:
+def test_the_launches_of_a_row_are_drawn_beside_those_of_its_baseline() -> None:
     rows = configurations(latest_results([a_sample()])[0]).rows
     by_name = {full_name(row.cell.cell): row.launches for row in rows}
 
-    # One of its six launches is invalid.
-    assert len(by_name["one node, one thread per core"]) == 5
-    # The median of the ratios to the median of six launches is 1.
-    assert statistics.median(by_name["one node, 2 threads"]) == pytest.approx(1.0, rel=1e-3)
+    drawn, alone = by_name["one node, one thread per core"], by_name["unbound, default threads"]
+
+    assert drawn is not None
+    assert alone is not None
+    # One of its six launches is invalid, and no pair has it.
+    assert (len(drawn.own), len(drawn.baseline), len(drawn.paired)) == (5, 6, 5)
+    assert drawn.baseline == alone.own
+    assert all(drawn.across.holds(point.value) for point in (*drawn.own, *drawn.baseline))
+
+
+def test_of_many_configurations_the_first_have_charts_of_their_launches() -> None:
+    rows = configurations(latest_results([a_sample()])[0]).rows
+
+    kept = [row.launches is not None for row in within(50, rows)]
+
+    # Of the first four, each with six launches and six of its baseline.
+    assert kept == [True] * 4 + [False] * (len(rows) - 4)
 
 
 def test_dots_leave_a_quarter_of_the_axis_to_the_intervals() -> None:
