@@ -16,7 +16,7 @@ from corebound.analysis.launch_metrics import (
     metric_of,
 )
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.recommendation import unconfirmed
+from corebound.analysis.recommendation import Unconfirmed, unconfirmed
 from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,
@@ -363,9 +363,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
             f" ±{percent(result.measure.margin, 0)}."
         )
     elif (seen := unconfirmed(result)) is not None:
-        values = _value_spans(seen.effect.cell, seen.effect.other, seen.effect.comparison)
-        reason = coded(seen.text.removeprefix(f"{seen.says} "))
-        return coded(seen.says), rich(*reason, " ", *values, _same_text(result))
+        return coded(seen.says), _seen_support(seen)
     else:
         verdict = rich(f"No configuration is clearly faster than {name} here.")
     support: list[str | TextSpan] = [
@@ -388,6 +386,13 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" If the difference is as seen, about {needed} of each would decide it.")
     return verdict, rich(*support, _same_text(result))
+
+
+def _seen_support(seen: Unconfirmed) -> Text:
+    """The cause of what was seen, both values, and why it is not decided."""
+    values = [time_text(side.summary.median_ns) for side in (seen.effect.cell, seen.effect.other)]
+    cause = coded(f"{seen.cause}. ") if seen.cause else ()
+    return rich(*cause, f"{seen.basis}: ", strong(values[0]), f" instead of {values[1]}.")
 
 
 def _same_text(result: ScenarioResult) -> str:
