@@ -50,7 +50,7 @@ from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect
 from corebound.report.charts.value_bars import ValueBars
 from corebound.report.elements import Action, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
-from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
+from corebound.report.pages.series_table import last_change
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.cell import Cell
@@ -119,17 +119,6 @@ def _change_state(
         return VerdictWord(tone="warn", sign="!", word="not analysed")
     short = all(series.id in history.too_short for series in all_series)
     return VerdictWord(tone="plain", sign="", word="too little data" if short else "steady")
-
-
-# With more benchmarks than this, only the history page lists them.
-_MOST = 50
-
-
-def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
-    """The benchmarks of all projects; empty if there are too many for the first page."""
-    imported = [series for series in history.histories if series.project is not None]
-    benchmarks = {(series.project, series.host, series.scenario) for series in imported}
-    return series_groups(imported, history) if len(benchmarks) <= _MOST else ()
 
 
 def imported_projects(history: ChangeHistory) -> tuple[tuple[str, int, int], ...]:
@@ -206,10 +195,12 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
     Attributes:
         advice: What to set there.
         trend: None after a single run.
+        race_page: The address of the race that overrides its advice; empty without one.
     """
 
     advice: Advice
     trend: Trend | None
+    race_page: str = ""
 
     @property
     def shown(self) -> Effect | None:
@@ -305,7 +296,8 @@ def overview_page(
         if any(series.id not in history.too_short for series in history.histories):
             known += (*rich(" "), *news.support)
         top = replace(top, support=(*top.support, *known))
-    rows = sorted((_row(advice, history) for advice in advices), key=_by_effect)
+    rows = sorted((_row(advice, history, tunings) for advice in advices), key=_by_effect)
+    told = {row.race_page for row in rows}
     margin = max((result.measure.margin for result in results), default=0.02)
     shown = [row.shown.comparison for row in rows if row.shown]
     axis = effect_axis(shown, margin=margin) if shown else None
@@ -335,9 +327,8 @@ def overview_page(
             for result in results
             if (counts := launch_counts(result.launches)).discarded
         ),
-        tunings=tuple(tunings),
+        tunings=tuple(tuning for tuning in tunings if tuning[1] not in told),
         projects=imported_projects(history),
-        imported=imported_series(history),
         first=FIRST,
     )
 
@@ -495,11 +486,15 @@ def _value_bars(effect: Effect) -> ValueBars:
     )
 
 
-def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
+def _row(
+    advice: Advice, history: ChangeHistory, tunings: Sequence[tuple[str, str, str]]
+) -> OverviewRow:
     cells = _cells(OverviewRow(advice=advice, trend=None).shown)
     cells += [advice.result.baseline.cell] if advice.result.baseline else []
     trend = scenario_trend(advice.result, [cell.key for cell in cells], history)
-    return OverviewRow(advice=advice, trend=trend)
+    told = (advice.result.scenario.title, advice.race.says) if advice.race else None
+    page = next((address for title, address, says in tunings if (title, says) == told), "")
+    return OverviewRow(advice=advice, trend=trend, race_page=page)
 
 
 def _best_speedup(advice: Advice) -> float:
