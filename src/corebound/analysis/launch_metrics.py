@@ -346,7 +346,8 @@ _NOT_COUNTED: dict[Status, str] = {
     "failed": "failed",
     "timed-out": "timed out",
 }
-_DISTURBED: dict[Cause, str] = {
+# What a disturbance of each kind did to a launch.
+DISTURBED: dict[Cause, str] = {
     "steal": "disturbed by the hypervisor",
     "throttling": "throttled by a quota",
     "foreign load": "disturbed by other programs",
@@ -386,7 +387,7 @@ def _discarded_as(launch: Launch) -> str:
         return "busy threads differed from the baseline"
     if refusal == "partner disturbed" or not disturbance.by:
         return "alternated with a disturbed launch"
-    return _DISTURBED[disturbance.by[0]]
+    return DISTURBED[disturbance.by[0]]
 
 
 class LaunchCounts(Struct, frozen=True, kw_only=True):

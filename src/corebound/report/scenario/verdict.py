@@ -9,6 +9,7 @@ from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import (
+    DISTURBED,
     LaunchCounts,
     disturbed,
     first_reason,
@@ -149,10 +150,12 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
     names = listed([*dict.fromkeys(full_name(cell.cell) for cell, _ in disturbed_pairs)], 1)
-    are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
+    were, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
+    also = "counts" if len(disturbed_pairs) == 1 else "count"
     return Flag.warning(
-        title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
-        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time: {names}",
+        title=f"{len(disturbed_pairs):,} of {count(total, 'launch', 'launches')} {were} disturbed,"
+        f" and {also}",
+        detail=f"{_causes(disturbed_pairs)} for most of {its} time: {names}",
         link="#launches",
     )
 
@@ -166,7 +169,7 @@ def discarded_flag(counts: LaunchCounts) -> Flag | None:
 
 def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
-    return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
+    return " and ".join(dict.fromkeys(DISTURBED[cause] for by in causes for cause in by))
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:
@@ -390,9 +393,15 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
 
 def _seen_support(seen: Unconfirmed) -> Text:
     """The cause of what was seen, both values, and why it is not decided."""
-    values = [time_text(side.summary.median_ns) for side in (seen.effect.cell, seen.effect.other)]
-    cause = coded(f"{seen.cause}. ") if seen.cause else ()
-    return rich(*cause, f"{seen.basis}: ", strong(values[0]), f" instead of {values[1]}.")
+    cell, other = seen.effect.cell, seen.effect.other
+    values = [time_text(side.summary.median_ns) for side in (cell, other)]
+    return rich(
+        *(coded(f"{seen.cause}. ") if seen.cause else ()),
+        f"{seen.basis}: ",
+        strong(values[0]),
+        f" instead of {values[1]}.",
+        _disturbed_note(cell, other),
+    )
 
 
 def _same_text(result: ScenarioResult) -> str:
