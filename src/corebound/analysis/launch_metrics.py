@@ -426,10 +426,16 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> str:
         """All of it: `4 of 9 launches discarded: 3 failed, 1 timed out; 2 skipped`."""
-        parts = [": ".join(filter(None, (self.headline, self.reasons)))]
-        parts += [f"{self.skipped:,} skipped"] if self.skipped else []
-        parts += [f"{self.profiled:,} more that profiled operators"] if self.profiled else []
-        return "; ".join(parts)
+        counted = ": ".join(filter(None, (self.headline, self.reasons)))
+        return "; ".join((counted, *self.others))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The launches that were not meant to count: `2 skipped`."""
+        return (
+            *((f"{self.skipped:,} skipped",) if self.skipped else ()),
+            *((f"{self.profiled:,} more that profiled operators",) if self.profiled else ()),
+        )
 
 
 def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:

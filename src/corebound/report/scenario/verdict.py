@@ -22,7 +22,6 @@ from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,
     ScenarioResult,
-    same_configurations,
 )
 from corebound.analysis.wording import (
     Flag,
@@ -331,17 +330,6 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
             " Both have the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
         )
-    duplicates = sum(
-        cell_result.equivalent_cell is not None and cell_result.equivalent_cell.key == cell.cell.key
-        for cell_result in result.cells
-    ) + len(cell.duplicates)
-    if duplicates:
-        same = (
-            "Another configuration has"
-            if duplicates == 1
-            else f"{duplicates} other configurations have"
-        )
-        support.append(f" {same} the same CPUs and threads on this host.")
     return verdict, rich(*support)
 
 
@@ -388,7 +376,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" If the difference is as seen, about {needed} of each would decide it.")
-    return verdict, rich(*support, _same_text(result))
+    return verdict, rich(*support)
 
 
 def _seen_support(seen: Unconfirmed) -> Text:
@@ -402,12 +390,6 @@ def _seen_support(seen: Unconfirmed) -> Text:
         f" instead of {values[1]}.",
         _disturbed_note(cell, other),
     )
-
-
-def _same_text(result: ScenarioResult) -> str:
-    same = same_configurations(result)
-    have = "configuration has" if same == 1 else "configurations have"
-    return f" {same} {have} the same CPUs and threads as another on this host." if same else ""
 
 
 def _single_cell(cell: CellResult) -> tuple[Text, Text]:
@@ -469,7 +451,7 @@ def _value_spans(
         f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)})."
         if comparison.interval
         else f"({compared_bounds(comparison)}).",
-        f" {_launches_text(cell, baseline)}",
+        _launches_text(cell, baseline, comparison),
         _disturbed_note(cell, baseline),
     )
 
@@ -499,11 +481,13 @@ def _interval_text(summary: CellSummary) -> str:
     return f" (95 % CI {bounds})"
 
 
-def _launches_text(cell: CellResult, baseline: CellResult) -> str:
+def _launches_text(cell: CellResult, baseline: CellResult, comparison: Comparison) -> str:
+    """How many launches both have; empty if each is of a pair, so that the pairs tell it."""
     launches, others = len(cell.summary.launches), len(baseline.summary.launches)
     if launches == others:
-        return f"{count(launches, 'launch', 'launches')} each."
-    return f"{count(launches, 'launch', 'launches')}; {others} of the baseline."
+        is_told = comparison.interval and comparison.pairs == launches
+        return "" if is_told else f" {count(launches, 'launch', 'launches')} each."
+    return f" {count(launches, 'launch', 'launches')}; {others} of the baseline."
 
 
 def _short_baseline(result: ScenarioResult, alternative: BaselineComparison) -> str:
