@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -67,6 +68,32 @@ def judge_claims(result: ScenarioResult) -> tuple[ClaimResult, ...]:
         and not (is_decided or cell in result.decided)
         else each
         for each, cell, is_decided in zip(judged, own, others, strict=True)
+    )
+
+
+def claims_in_words(results: Sequence[ClaimResult]) -> tuple[str, str]:
+    """How many claims reproduce here, and what is known of the others, which may be nothing.
+
+    `1 of 4 published claims reproduces here` and `1 inconclusive, 2 not testable`.
+
+    Args:
+        results: The results of the claims of some scenarios, at least one.
+    """
+    counts = Counter(result.judgement for result in results)
+    untested = counts["not measured"] + counts["needs"]
+    every = count(len(results), "published claim")
+    if untested == len(results):
+        needs = {result.needs for result in results if result.needs}
+        return f"{every} not tested", ", ".join(sorted(needs)) or "not measured yet"
+    held, failed = counts["reproduces"], counts["does not"]
+    rest = {
+        f"{'does' if failed == 1 else 'do'} not": failed,
+        "inconclusive": counts["inconclusive"],
+        "not testable": untested,
+    }
+    return (
+        f"{held:,} of {every} {'reproduces' if held == 1 else 'reproduce'} here",
+        ", ".join(f"{number:,} {word}" for word, number in rest.items() if number),
     )
 
 

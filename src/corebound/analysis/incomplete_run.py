@@ -38,9 +38,9 @@ class IncompleteRun(Struct, frozen=True, kw_only=True):
 
     @property
     def says(self) -> str:
-        """A description: `3 of 4 cells were never launched`."""
+        """A description: `3 of 4 configurations were never launched`."""
         shortage = f"fewer than the {self.least} requested launches"
-        total = f"of {count(self.of, 'cell')}"
+        total = f"of {count(self.of, 'configuration')}"
         if self.never == self.of:
             return f"none {total} that fit this host was launched"
         if not self.never:

@@ -346,7 +346,8 @@ _NOT_COUNTED: dict[Status, str] = {
     "failed": "failed",
     "timed-out": "timed out",
 }
-_DISTURBED: dict[Cause, str] = {
+# What a disturbance of each kind did to a launch.
+DISTURBED: dict[Cause, str] = {
     "steal": "disturbed by the hypervisor",
     "throttling": "throttled by a quota",
     "foreign load": "disturbed by other programs",
@@ -386,7 +387,7 @@ def _discarded_as(launch: Launch) -> str:
         return "busy threads differed from the baseline"
     if refusal == "partner disturbed" or not disturbance.by:
         return "alternated with a disturbed launch"
-    return _DISTURBED[disturbance.by[0]]
+    return DISTURBED[disturbance.by[0]]
 
 
 class LaunchCounts(Struct, frozen=True, kw_only=True):
@@ -425,10 +426,16 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> str:
         """All of it: `4 of 9 launches discarded: 3 failed, 1 timed out; 2 skipped`."""
-        parts = [": ".join(filter(None, (self.headline, self.reasons)))]
-        parts += [f"{self.skipped:,} skipped"] if self.skipped else []
-        parts += [f"{self.profiled:,} more that profiled operators"] if self.profiled else []
-        return "; ".join(parts)
+        counted = ": ".join(filter(None, (self.headline, self.reasons)))
+        return "; ".join((counted, *self.others))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The launches that were not meant to count: `2 skipped`."""
+        return (
+            *((f"{self.skipped:,} skipped",) if self.skipped else ()),
+            *((f"{self.profiled:,} more that profiled operators",) if self.profiled else ()),
+        )
 
 
 def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:

@@ -158,48 +158,65 @@ class Unconfirmed(Struct, frozen=True, kw_only=True):
         effect: The two configurations, and their comparison.
         reason: Why it is not decided; `correction`: among so many comparisons it may be chance.
         cause: What the diagnosis of the slower one found; empty if no rule applies.
-        command: Launches both as often as is expected to decide.
+        launches: How many of each are expected to decide.
+        command: Launches both as often as that.
         duration_s: The time that this takes, judged by their launches so far.
     """
 
     effect: Effect
     reason: OpenReason | Literal["correction"]
     cause: str
+    launches: int
     command: CommandLine
     duration_s: float
 
     @property
-    def says(self) -> str:
-        """What was seen: `Running with 1 thread looks 450× faster than the default: …`."""
+    def looks(self) -> str:
+        """What was seen: `Running with 1 thread looks 450× faster than the default.`."""
         effect = self.effect
-        title = f"{effect.title}: " if effect.title else ""
         looks = relative_speed(effect.comparison.speedup_ratio)
-        cause = f": {self.cause}" if self.cause else ""
-        return capital(f"{title}{effect.subject} looks {looks} than {effect.reference}{cause}.")
+        return capital(f"{effect.subject} looks {looks} than {effect.reference}.")
+
+    @property
+    def says(self) -> str:
+        """The same, with what both configurations have in common: `12 workers: running with …`."""
+        title, looks = self.effect.title, self.looks
+        return capital(f"{title}: {looks[:1].lower()}{looks[1:]}") if title else looks
 
     @property
     def basis(self) -> str:
         """Why it is not decided: `One launch each`."""
-        comparison = self.effect.comparison
-        launches = [len(side.summary.launches) for side in (self.effect.cell, self.effect.other)]
-        if self.reason == "one launch":
-            return "One launch each" if max(launches) == 1 else "One launch of one of the two"
-        bounds = compared_bounds(comparison)
-        if self.reason == "spread" and comparison.interval is None:
-            return capital(bounds)
-        reasons = {
-            "disturbance": "Other programs disturbed the slower one",
-            "budget": "The budget ended",
-            "correction": "Not significant after correction",
-            "spread": f"95 % CI {bounds}",
-        }
-        return f"{reasons[self.reason]}, with {min(launches)} launches of each"
+        return why_open(self.effect, self.reason)
+
+    @property
+    def remedy(self) -> str:
+        """What decides it: `Confirm with 6 launches of each, about 4 minutes`."""
+        launches = count(self.launches, "launch", "launches")
+        return f"Confirm with {launches} of each, {about_time(self.duration_s)}"
 
     @property
     def text(self) -> str:
-        """All of it, with the command that decides it and the time that this takes."""
-        remedy = f"confirm with `{self.command.line}`, {about_time(self.duration_s)}"
-        return f"{self.says} {self.basis}; {remedy}."
+        """All of it, with the cause and the command that decides it."""
+        cause = f" {self.cause}." if self.cause else ""
+        return f"{self.says}{cause} {self.basis}. {self.remedy}: `{self.command.line}`"
+
+
+def why_open(effect: Effect, reason: OpenReason | Literal["correction"]) -> str:
+    """Why an effect is not decided, in words: `One launch each`."""
+    comparison = effect.comparison
+    launches = [len(side.summary.launches) for side in (effect.cell, effect.other)]
+    if reason == "one launch":
+        return "One launch each" if max(launches) == 1 else "One launch of one of the two"
+    bounds = compared_bounds(comparison)
+    if reason == "spread" and comparison.interval is None:
+        return capital(bounds)
+    reasons = {
+        "disturbance": "Other programs disturbed the slower one",
+        "budget": "The budget ended",
+        "correction": "Not significant after correction",
+        "spread": f"95 % CI {bounds}",
+    }
+    return f"{reasons[reason]}, with {min(launches)} launches of each"
 
 
 class Race(Struct, frozen=True, kw_only=True):
@@ -242,6 +259,11 @@ class Advice(Struct, frozen=True, kw_only=True):
     def kept(self) -> CellResult | None:
         """The configuration to use: the recommended one, or the baseline."""
         return self.use.cell if self.use else self.result.baseline
+
+    @property
+    def prompt(self) -> str:
+        """What to do, before the line to paste."""
+        return self.seen.remedy if self.kind == "measure" and self.seen else self.says
 
     @property
     def says(self) -> str:
@@ -447,6 +469,7 @@ def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
         effect=effect,
         reason=result.open_reason(effect.cell) or "correction",
         cause=cause_of(result, effect.slower, clause=True),
+        launches=launches,
         command=CommandLine(line),
         duration_s=launches * sum(time_of_launch(side.launches) or 0.0 for side in sides),
     )

@@ -166,14 +166,24 @@ def open_reason(comparison: Comparison, *, out_of_budget: bool = False) -> OpenR
     return "budget" if out_of_budget else "spread"
 
 
-def open_note(comparison: Comparison | None) -> str:
-    """What is missing to decide a comparison, below its interval; empty if decided or unknown."""
+def open_note(comparison: Comparison | None, reason: OpenReason | None = None) -> str:
+    """What is missing to decide a comparison, below its interval; empty if decided or unknown.
+
+    Args:
+        comparison: The comparison.
+        reason: Why it is inconclusive, if more is known of that than the comparison says.
+    """
     if comparison is None:
         return ""
-    if open_reason(comparison) == "disturbance":
+    reason = reason or open_reason(comparison)
+    if reason == "disturbance":
         return "disturbed by other programs"
     needed = comparison.launches_needed
-    return f"about {needed:,} launches each" if needed else ""
+    notes = (
+        "the budget ended" if reason == "budget" else "",
+        f"about {needed:,} launches each" if needed else "",
+    )
+    return ", ".join(filter(None, notes))
 
 
 def rich(*parts: str | TextSpan) -> Text:

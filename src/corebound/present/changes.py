@@ -27,6 +27,7 @@ from corebound.analysis.triage import (
     CommitEntry,
     FailureGroup,
     Impact,
+    change_factor,
     group_overlapping,
     impact_extent,
     impact_size,
@@ -39,6 +40,7 @@ from corebound.analysis.wording import (
     day,
     display_unit,
     last_day,
+    times,
 )
 from corebound.present.sections import (
     Column,
@@ -52,9 +54,10 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.records.history import HistoryPoint, Series
+from corebound.records.history import HistoryPoint, Series, is_primary
 from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
 from corebound.stats.history.regressions import Change
+from corebound.stats.intervals import geometric_mean
 from corebound.text import web_address
 from corebound.units import significant
 
@@ -306,6 +309,54 @@ def _anchor(change: Change) -> str:
 
 def _moment(point: HistoryPoint) -> str:
     return point.at
+
+
+def summary_table(changes: Sequence[Change], title: str) -> Table:
+    """How many series changed and by how much: a row for each direction and importance.
+
+    The mean is the geometric one of the sizes of all changes of a row.
+
+    Args:
+        changes: Of any series, in any order.
+        title: The title of the table.
+    """
+    has_secondary = not all(is_primary(change.series) for change in changes)
+    rows: list[tuple[Value, ...]] = []
+    directions: tuple[tuple[bool, Tone, str, str], ...] = (
+        (True, "bad", "▼", "regressions"),
+        (False, "good", "▲", "improvements"),
+    )
+    for is_worse, tone, sign, name in directions:
+        for importance in (True, False):
+            own = [
+                change
+                for change in changes
+                if (change.is_regression, is_primary(change.series)) == (is_worse, importance)
+            ]
+            if not own:
+                continue
+            factors = [change_factor(change) for change in own]
+            kind = f", {'primary' if importance else 'secondary'}" if has_secondary else ""
+            rows.append(
+                (
+                    Marked(word=VerdictWord(tone=tone, sign=sign, word=f"{name}{kind}")),
+                    f"{len({change.series.id for change in own}):,}",
+                    times(geometric_mean(factors)),
+                    f"{times(min(factors)).removesuffix('×')} to {times(max(factors))}"
+                    if own[1:]
+                    else "",
+                )
+            )
+    return Table(
+        title=title,
+        columns=(
+            Column("changes"),
+            Column("series", "number"),
+            Column("mean", "number"),
+            Column("range", "number"),
+        ),
+        rows=tuple(rows),
+    )
 
 
 def group_changes(

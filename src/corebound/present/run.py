@@ -131,7 +131,7 @@ def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[
     verdict = cell.comparison.verdict if cell.comparison else None
     is_doubtful = verdict in {"faster", "slower"} and cell.cell.id not in result.decided
     return (
-        open_note(cell.comparison),
+        open_note(cell.comparison, result.open_reason(cell)),
         f"not significant among {compared} comparisons" if compared and is_doubtful else "",
         disturbed_note(cell.summary),
     )

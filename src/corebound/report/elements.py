@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.recommendation import Advice
-from corebound.analysis.wording import Flag, Text, TextSpan, count, strong
+from corebound.analysis.wording import Flag, Text, TextSpan, count, plain, strong
 from corebound.errors import Fault
 
 
@@ -29,14 +29,23 @@ class Head(Struct, frozen=True, kw_only=True):
 
 
 class Hero(Struct, frozen=True, kw_only=True):
-    """The top of a page: the question, the verdict, its basis, and notices."""
+    """The top of a page: the question, the verdict, its basis, and notices.
+
+    `subject` is what the verdict is about, where the title does not say it.
+    """
 
     title: str
+    subject: str = ""
     question: str = ""
     context: str = ""
     verdict: Text
     support: Text = ()
     flags: tuple[Flag, ...] = ()
+
+    @property
+    def says(self) -> str:
+        """The verdict, with its subject, for where the page is not seen."""
+        return ": ".join(filter(None, (self.subject, plain(self.verdict))))
 
 
 class Page(SimpleNamespace):

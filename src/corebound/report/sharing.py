@@ -125,7 +125,7 @@ def image_lines(hero: Hero) -> Iterator[Line]:
     """The verdict of a page and what it is based on, as lines that fit."""
     yield Line(text="corebound", y=110, size=34, colour=_SOFT)
     y = 120
-    for text in _wrapped(plain(hero.verdict), 32):
+    for text in _wrapped(hero.says, 32):
         y += 78
         yield Line(text=text, y=y, size=66, colour=_INK)
     y += 20

@@ -108,9 +108,9 @@ def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
     assert seen.reason == "one launch"
     assert seen.says == "Running with 1 thread looks 450× faster than the default."
     assert seen.text == (
-        f"{seen.says} One launch each; confirm with `corebound run scenarios/a.yaml"
-        f" --only {DEFAULT} --only {ONE_THREAD}"
-        " --seed 1 --launches 6`, about 10 seconds."
+        f"{seen.says} One launch each. Confirm with 6 launches of each, about 10 seconds:"
+        f" `corebound run scenarios/a.yaml --only {DEFAULT} --only {ONE_THREAD}"
+        " --seed 1 --launches 6`"
     )
 
 

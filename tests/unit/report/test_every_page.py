@@ -75,13 +75,14 @@ def page(name: str) -> Element:
 def rows(root: Element) -> list[Element]:
     """The rows of all tables with values, but for heads, details and what groups others.
 
-    In a heat map, every cell leads to a row of another table. Where time went is no measurement.
+    In a heat map, every cell leads to a row of another table. Where time went is no measurement,
+    and a summary counts the rows of the next table.
     """
     return [
         row
         for body in root.all("tbody")
         if (table := body.within("table")) is None
-        or not ("heat" in table.classes or is_of_time(table))
+        or not (table.classes & {"heat", "summary"} or is_of_time(table))
         for row in body.all("tr")
         if "detail" not in row.classes
         and not any(element.attributes.get("scope") == "rowgroup" for element in row.all("th"))

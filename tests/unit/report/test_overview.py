@@ -61,8 +61,8 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     page = page_of(a_result(threads, dict(zip(keys, (1240.0, 234.0), strict=True))))
 
     assert re.fullmatch(
-        r"Training: running with 1 thread is 5\.\d\d× faster than the default\.",
-        plain(page.hero.verdict),
+        r"Training: Running with 1 thread is 5\.\d\d× faster than the default\.",
+        page.hero.says,
     )
     assert re.match(r"95 % CI 5\.\d\d–5\.\d\d, 8 paired launches\.", plain(page.hero.support))
     assert page.action is not None
@@ -79,13 +79,13 @@ def test_a_slowdown_is_a_headline_too_and_keeping_the_default_its_advice() -> No
     page = page_of(a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8}))
 
     assert re.fullmatch(
-        r"Hashing: binding to one CPU is 2\.\d\d× slower than the default\.",
-        plain(page.hero.verdict),
+        r"Hashing: Binding to one CPU is 2\.\d\d× slower than the default\.",
+        page.hero.says,
     )
     assert "Keep the default. Do not bind to one CPU." in plain(page.hero.support)
     assert page.action is None
     (row,) = page.rows
-    assert (row.verdict.word, row.second) == ("slower", "")
+    assert (row.verdict.word, row.second, row.because) == ("slower", "", "")
 
 
 def test_without_an_effect_the_headline_says_how_large_one_could_still_be() -> None:
@@ -125,12 +125,18 @@ def test_among_several_scenarios_the_largest_difference_seen_has_its_scenario() 
     )
 
     assert re.fullmatch(
-        r"Large: binding to one CPU looks \d\.\d\d× faster than the default\.",
-        plain(page.hero.verdict),
+        r"Large: Binding to one CPU looks \d\.\d\d× faster than the default\.",
+        page.hero.says,
     )
-    assert plain(page.hero.support).startswith("One launch each; to confirm it takes about ")
+    assert plain(page.hero.support) == "One launch each."
+    # The row of that scenario has the same effect, and says why it is not decided.
+    row = next(row for row in page.rows if row.advice.result.scenario.title == "Large")
+    assert (row.verdict.word, row.because) == ("inconclusive", "One launch each")
+    assert page.bars is not None
+    assert page.bars.legend == "Each launch's median iteration."
     # The command measures that scenario, not the first.
     assert page.action is not None
+    assert page.action.prompt.startswith("Confirm with 6 launches of each, about ")
     assert page.action.line.line.startswith("corebound run scenarios/b.yaml")
 
 
@@ -157,7 +163,7 @@ def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> No
     # One has a launch of its baseline only, the other none at all.
     page = page_of(measured("one", 1), measured("two"))
 
-    assert plain(page.hero.verdict) == "A scenario: One iteration takes 10.0 ms."
+    assert page.hero.says == "A scenario: One iteration takes 10.0 ms."
     assert page.action is not None
     assert page.action.line.line == "corebound run scenarios/one.yaml"
 
@@ -194,7 +200,7 @@ def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
 
     page = overview_page([result], context)
 
-    assert plain(page.hero.verdict).startswith("Hashing: binding to one CPU is 2.")
+    assert page.hero.says.startswith("Hashing: Binding to one CPU is 2.")
     assert "New: last 30 runs" in plain(page.hero.support)
 
 
@@ -226,7 +232,7 @@ def test_a_run_that_ended_early_is_told_with_what_goes_on_with_it() -> None:
     flags = flags_of(page_of(measured("one", 1), measured("two", 40, 40)))
 
     assert flags["The run ended early"] == (
-        "1 of 2 scenarios cut short; corebound run --resume continues it"
+        "partial results in 1 of 2 scenarios; corebound run --resume continues it"
     )
 
 
@@ -236,7 +242,7 @@ def test_a_run_that_others_came_after_is_not_gone_on_with() -> None:
 
     flags = flags_of(page_of(measured("one", 1), later))
 
-    assert flags["The run ended early"] == "1 of 2 scenarios cut short"
+    assert flags["The run ended early"] == "partial results in 1 of 2 scenarios"
 
 
 def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path: Path) -> None:

@@ -374,3 +374,27 @@ def test_secondary_benchmarks_never_set_the_headline_and_come_last() -> None:
     assert "1 series of secondary benchmarks got worse" in words(alone.support)
     assert [row.change.series.title for row in both.changed] == ["small", "large"]
     assert "got slower" in words(both.verdict)
+
+
+def test_what_changed_is_counted_by_direction_and_importance_with_mean_and_range() -> None:
+    slower = [stepped("a", 1.5), stepped("b", 2.0)]
+    less_important = replace(stepped("c", 1.5), importance="secondary")
+    history = build_change_history([*slower, less_important, stepped("d", 0.5)])
+
+    rows = tonight(history).summary.in_words[1]
+
+    assert [row[:2] for row in rows] == [
+        ("▼ regressions, primary", "2"),
+        ("▼ regressions, secondary", "1"),
+        ("▲ improvements, primary", "1"),
+    ]
+    # The geometric mean of 1.5 and 2.
+    assert rows[0][2:] == ("1.73×", "1.50 to 2.00×")
+    assert rows[1][3] == ""
+
+
+def test_the_largest_regression_comes_first_and_a_secondary_one_last() -> None:
+    least = replace(stepped("secondary", 3.0), importance="secondary")
+    history = build_change_history([stepped("small", 1.2), stepped("large", 1.8), least])
+
+    assert titles(history) == ["large", "small", "secondary"]

@@ -146,12 +146,12 @@ def ratio_axis(
 
 
 # Speed-ups and slow-downs at which an axis of effects has a tick, as many as fit.
-_EFFECT_STEPS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_EFFECT_STEPS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 # Where nothing on the axis reaches the first of them.
 _SMALL_EFFECT_STEPS = (1.01, 1.02, 1.05)
 _MOST_EFFECT_TICKS = 3
 # An effect beyond this is drawn as an arrow at the edge.
-_MOST_EFFECT = 100.0
+_MOST_EFFECT = 1000.0
 
 
 def effect_scale(
@@ -160,7 +160,7 @@ def effect_scale(
     """A logarithmic axis around 1 for effects, with the same ticks on both sides.
 
     Args:
-        estimates: Ratios above 0; they are on the axis up to 100 times faster or slower.
+        estimates: Ratios above 0; they are on the axis up to 1000 times faster or slower.
         intervals: Low and high ends; those that reach much further than the estimates are cut.
         margin: The share on either side of 1 that must be on the axis.
     """

@@ -12,6 +12,8 @@ from corebound.stats.launch_summary import CellSummary
 
 # An interval that reaches further than this many times the value would leave no room for the bars.
 _MOST_REACH = 3.0
+# A bar shorter than so many per cent of the room leaves room for words beside it.
+_SHORT = 10.0
 
 
 class ValueBars(Struct, frozen=True, kw_only=True):
@@ -19,11 +21,25 @@ class ValueBars(Struct, frozen=True, kw_only=True):
 
     Attributes:
         quantities: (name, summary with a value, tone of its bar) of each.
-        what: What the values are, in a sentence.
+        what: What the values are.
+        apart: How the last differs from the first: `497× faster`.
     """
 
     quantities: tuple[tuple[str, CellSummary, Tone], ...]
     what: str
+    apart: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What the values are, and what the thin line is if there is one."""
+        has_line = any(ends for _, ends in self.bars)
+        return f"{self.what}. Thin line: 95 % CI." if has_line else f"{self.what}."
+
+    @property
+    def beside(self) -> str:
+        """How the last differs, if its bar is too short to be compared with the first; or empty."""
+        *_, (width, _) = self.bars
+        return self.apart if width < _SHORT else ""
 
     @property
     def bars(self) -> Iterator[tuple[float, tuple[float, float] | None]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 
-from corebound.analysis.claims import ClaimResult, Judgement, judge_claims
+from corebound.analysis.claims import ClaimResult, Judgement, claims_in_words, judge_claims
 from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import TextSpan, VerdictWord, capital, count, rich
+from corebound.analysis.wording import VerdictWord, capital, count, rich
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,
     comparison_axis,
@@ -72,18 +71,7 @@ def _groups(claimed: Sequence[ClaimsGroup], *, has_result: bool) -> tuple[Claims
 
 
 def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimResult]) -> Hero:
-    counts = Counter(result.judgement for result in results)
-    held = counts["reproduces"]
-    verdict = rich(
-        TextSpan(f"{held:,} of {count(len(results), 'published claim')}", "strong"),
-        f" {'reproduces' if held == 1 else 'reproduce'} here.",
-    )
-    rest = {
-        f"{'does' if counts['does not'] == 1 else 'do'} not": counts["does not"],
-        "inconclusive": counts["inconclusive"],
-        "not testable": counts["not measured"] + counts["needs"],
-    }
-    others = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
+    says, others = claims_in_words(results)
     hosts = list(
         dict.fromkeys(scenario_result.run.host.name for scenario_result in scenario_results)
     )
@@ -91,7 +79,7 @@ def _hero(scenario_results: Sequence[ScenarioResult], results: Sequence[ClaimRes
     return Hero(
         title="Claims",
         question="Do published claims hold on this host?",
-        verdict=verdict,
+        verdict=rich(f"{says}."),
         support=rich(f"On {location}. {capital(others)}{'.' if others else ''}".strip()),
     )
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.claims import judge_claims
+from corebound.analysis.claims import claims_in_words, judge_claims
 from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
@@ -22,6 +22,7 @@ from corebound.analysis.recommendation import (
     cause_of,
     greatest_difference,
     headline,
+    why_open,
 )
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import (
@@ -31,14 +32,12 @@ from corebound.analysis.wording import (
     Text,
     TextSpan,
     VerdictWord,
-    about_time,
     capital,
     coded,
     compared_bounds,
     count,
     day,
     headline_speed,
-    plain,
     relative_speed,
     rich,
     strong,
@@ -51,7 +50,7 @@ from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect
 from corebound.report.charts.value_bars import ValueBars
 from corebound.report.elements import Action, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
-from corebound.report.pages.series_table import SeriesGroup, last_change, series_groups
+from corebound.report.pages.series_table import last_change
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.cell import Cell
@@ -122,17 +121,6 @@ def _change_state(
     return VerdictWord(tone="plain", sign="", word="too little data" if short else "steady")
 
 
-# With more benchmarks than this, only the history page lists them.
-_MOST = 50
-
-
-def imported_series(history: ChangeHistory) -> tuple[SeriesGroup, ...]:
-    """The benchmarks of all projects; empty if there are too many for the first page."""
-    imported = [series for series in history.histories if series.project is not None]
-    benchmarks = {(series.project, series.host, series.scenario) for series in imported}
-    return series_groups(imported, history) if len(benchmarks) <= _MOST else ()
-
-
 def imported_projects(history: ChangeHistory) -> tuple[tuple[str, int, int], ...]:
     """(project, number of benchmarks, number of machines) of what was imported."""
     groups: dict[str, list[Series]] = {}
@@ -165,13 +153,15 @@ def _ended_early(results: Sequence[ScenarioResult]) -> Flag | None:
     cut = {result.run.id: result.incomplete for result in results if result.incomplete is not None}
     if not cut:
         return None
+    runs = len({result.run.id for result in results})
+    ended = "used up their budget" if all(each.budget for each in cut.values()) else "ended early"
     short = sum(result.incomplete is not None for result in results)
     more = f"; {RESUME.line} continues it" if _can_be_resumed(results) else ""
     return Flag.warning(
         title=f"The run ended early{budget_note(*cut.values())}"
         if len(cut) == 1
-        else f"{len(cut)} runs ended early",
-        detail=f"{short} of {count(len(results), 'scenario')} cut short{more}",
+        else f"{len(cut)} of {runs} runs {ended}",
+        detail=f"partial results in {short} of {count(len(results), 'scenario')}{more}",
     )
 
 
@@ -183,22 +173,18 @@ def _can_be_resumed(results: Sequence[ScenarioResult]) -> bool:
 
 
 def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
-    """How many of the published claims reproduce here, how many do not, and how many are open."""
-    judgements = [claim.judgement for result in results for claim in judge_claims(result)]
-    if not judgements:
+    """How many of the published claims reproduce here, and what is known of the others."""
+    claims = [claim for result in results for claim in judge_claims(result)]
+    if not claims:
         return None
-    held, failed, open_ = (
-        judgements.count(judgement) for judgement in ("reproduces", "does not", "inconclusive")
-    )
-    left = len(judgements) - held - failed - open_
-    parts = [f"{failed} {'does' if failed == 1 else 'do'} not"]
-    parts += [f"{open_} inconclusive"] * bool(open_) + [f"{left} not measured here"] * bool(left)
+    judgements = {claim.judgement for claim in claims}
+    is_good = "reproduces" in judgements and "does not" not in judgements
+    title, detail = claims_in_words(claims)
     return Flag(
-        tone="good" if held and not failed else "plain",
-        sign="✓" if held and not failed else "–",
-        title=f"Of {count(len(judgements), 'published claim')}, {held} reproduce"
-        f"{'s' if held == 1 else ''} here",
-        detail=", ".join(parts),
+        tone="good" if is_good else "plain",
+        sign="✓" if is_good else "–",
+        title=title,
+        detail=detail or "each with its interval",
         link="claims.html",
     )
 
@@ -209,15 +195,21 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
     Attributes:
         advice: What to set there.
         trend: None after a single run.
+        race_page: The address of the race that overrides its advice; empty without one.
     """
 
     advice: Advice
     trend: Trend | None
+    race_page: str = ""
 
     @property
     def shown(self) -> Effect | None:
-        """The largest effect, or else the best alternative; None if nothing was compared."""
-        return self.advice.largest or self.advice.best
+        """The largest effect, or the largest that is seen, or else the best alternative.
+
+        None if nothing was compared.
+        """
+        seen = self.advice.seen
+        return self.advice.largest or (seen.effect if seen else self.advice.best)
 
     @property
     def verdict(self) -> VerdictWord:
@@ -225,14 +217,21 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
         advice = self.advice
         if advice.largest is not None:
             return verdict_word(advice.largest.comparison.verdict)
-        if advice.best is not None:
-            nearest = advice.best.comparison.verdict
+        if self.shown is not None:
+            nearest = self.shown.comparison.verdict
             # Faster or slower on its own, but not after correcting for all comparisons.
             return verdict_word("equivalent" if nearest == "equivalent" else "inconclusive")
         measured = [cell for cell in advice.result.cells if cell.is_measured]
         if any(cell.baseline is not None for cell in measured):
             return NO_BASELINE
         return _ALONE if measured else NOT_MEASURED
+
+    @property
+    def because(self) -> str:
+        """Why it is inconclusive; empty if it is not."""
+        if self.shown is None or self.verdict.word != "inconclusive":
+            return ""
+        return why_open(self.shown, self.advice.result.open_reason(self.shown.cell) or "correction")
 
     @property
     def others(self) -> tuple[Comparison, ...]:
@@ -297,22 +296,22 @@ def overview_page(
         if any(series.id not in history.too_short for series in history.histories):
             known += (*rich(" "), *news.support)
         top = replace(top, support=(*top.support, *known))
-    rows = sorted((_row(advice, history) for advice in advices), key=_by_effect)
+    rows = sorted((_row(advice, history, tunings) for advice in advices), key=_by_effect)
+    told = {row.race_page for row in rows}
     margin = max((result.measure.margin for result in results), default=0.02)
     shown = [row.shown.comparison for row in rows if row.shown]
     axis = effect_axis(shown, margin=margin) if shown else None
+    hero = Hero(
+        title="Overview",
+        subject=top.subject,
+        context=_measured_on(results),
+        verdict=top.verdict,
+        support=(*top.support, *_noise(results, context.calibrations)),
+        flags=overview_flags(results, faults),
+    )
     return Page(
-        head=Head(
-            title="Corebound: overview",
-            description=plain(top.verdict),
-        ),
-        hero=Hero(
-            title="Overview",
-            context=_measured_on(results),
-            verdict=top.verdict,
-            support=(*top.support, *_noise(results, context.calibrations)),
-            flags=overview_flags(results, faults),
-        ),
+        head=Head(title="Corebound: overview", description=hero.says),
+        hero=hero,
         history=history,
         action=top.action,
         bars=top.bars,
@@ -328,16 +327,19 @@ def overview_page(
             for result in results
             if (counts := launch_counts(result.launches)).discarded
         ),
-        tunings=tuple(tunings),
+        tunings=tuple(tuning for tuning in tunings if tuning[1] not in told),
         projects=imported_projects(history),
-        imported=imported_series(history),
         first=FIRST,
     )
 
 
 class _Headline(Struct, frozen=True, kw_only=True):
-    """The top of the page: the verdict, its reason, a command to copy, and both values as bars."""
+    """The top of the page: the verdict, its reason, a command to copy, and both values as bars.
 
+    `subject` is the scenario that the verdict is about; empty if it is about all of them.
+    """
+
+    subject: str = ""
     verdict: Text
     support: Text
     action: Action | None = None
@@ -358,12 +360,14 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
     top = headline(advices)
     if top is not None and top.race is not None:
         return _Headline(
-            verdict=rich(f"{top.result.scenario.title}: ", strong(top.race.says)),
+            subject=top.result.scenario.title,
+            verdict=rich(strong(top.race.says)),
             support=rich(top.race.basis),
         )
     if top is not None and top.largest is not None:
         return _Headline(
-            verdict=_effect_sentence(top.result, top.largest),
+            subject=_subject(top.result, top.largest),
+            verdict=_effect_sentence(top.largest),
             support=_effect_support(top, top.largest),
             action=_action(top),
             bars=_value_bars(top.largest),
@@ -401,17 +405,15 @@ def _undecided(advices: Sequence[Advice]) -> _Headline:
 
 def _seen(advices: Sequence[Advice]) -> _Headline | None:
     """The largest difference that was seen where nothing is decided; None without any."""
-    found = [(each.seen, each.result.scenario.title) for each in advices if each.seen]
+    found = [(each.seen, each.result) for each in advices if each.seen]
     if not found:
         return None
-    seen, title = max(found, key=lambda each: each[0].effect.distance)
-    others = f" {count(len(found), 'scenario')} are not decided." if len(found) > 1 else ""
+    seen, result = max(found, key=lambda each: each[0].effect.distance)
     return _Headline(
-        verdict=coded(
-            f"{title}: {seen.says[:1].lower()}{seen.says[1:]}" if len(advices) > 1 else seen.says
-        ),
-        support=rich(f"{seen.basis}; to confirm it takes {about_time(seen.duration_s)}.{others}"),
-        action=Action(prompt="Confirm", line=seen.command),
+        subject=_subject(result, seen.effect),
+        verdict=coded(seen.looks),
+        support=coded(f"{seen.cause}. {seen.basis}." if seen.cause else f"{seen.basis}."),
+        action=Action(prompt=seen.remedy, line=seen.command),
         bars=_value_bars(seen.effect),
     )
 
@@ -426,8 +428,7 @@ def _single_values(results: Sequence[ScenarioResult]) -> _Headline:
     result = (measured or list(results))[0]
     verdict, support = verdict_of(result)
     if measured or len(results) == 1:
-        title = (strong(result.scenario.title), *rich(": ")) if len(results) > 1 else ()
-        return _Headline(verdict=(*title, *verdict), support=support)
+        return _Headline(subject=result.scenario.title, verdict=verdict, support=support)
     reason = first_reason(launch for each in results for launch in each.launches)
     return _Headline(
         verdict=rich("No launch counts yet."),
@@ -435,12 +436,16 @@ def _single_values(results: Sequence[ScenarioResult]) -> _Headline:
     )
 
 
-def _effect_sentence(result: ScenarioResult, effect: Effect) -> Text:
-    """The headline: `ResNet-50: binding to one CPU is 2.08× slower than the default.`"""
-    title = ", ".join(filter(None, (result.scenario.title, effect.title)))
+def _subject(result: ScenarioResult, effect: Effect) -> str:
+    """What an effect is about: `Training processes, 12 workers`."""
+    return ", ".join(filter(None, (result.scenario.title, effect.title)))
+
+
+def _effect_sentence(effect: Effect) -> Text:
+    """The headline: `Binding to one CPU is 2.08× slower than the default.`"""
     tone: Literal["good", "bad"] = "good" if effect.is_faster else "bad"
     return rich(
-        f"{title}: {effect.subject} is ",
+        f"{capital(effect.subject)} is ",
         TextSpan(headline_speed(effect.comparison), tone),
         f" than {effect.reference}.",
     )
@@ -476,15 +481,20 @@ def _value_bars(effect: Effect) -> ValueBars:
             (capital(effect.reference), effect.other.summary, "plain"),
             (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),
         ),
-        what=f"Each launch's {metric_of((effect.cell,)).says}. Thin line: 95 % CI.",
+        what=f"Each launch's {metric_of((effect.cell,)).says}",
+        apart=relative_speed(effect.comparison.speedup_ratio),
     )
 
 
-def _row(advice: Advice, history: ChangeHistory) -> OverviewRow:
-    cells = _cells(advice.largest or advice.best)
+def _row(
+    advice: Advice, history: ChangeHistory, tunings: Sequence[tuple[str, str, str]]
+) -> OverviewRow:
+    cells = _cells(OverviewRow(advice=advice, trend=None).shown)
     cells += [advice.result.baseline.cell] if advice.result.baseline else []
     trend = scenario_trend(advice.result, [cell.key for cell in cells], history)
-    return OverviewRow(advice=advice, trend=trend)
+    told = (advice.result.scenario.title, advice.race.says) if advice.race else None
+    page = next((address for title, address, says in tunings if (title, says) == told), "")
+    return OverviewRow(advice=advice, trend=trend, race_page=page)
 
 
 def _best_speedup(advice: Advice) -> float:
@@ -509,9 +519,11 @@ _ALONE = VerdictWord(tone="plain", sign="", word="one configuration")
 
 
 def _by_effect(row: OverviewRow) -> tuple[bool, float]:
-    """The sort key of rows: the largest effect first, those without one last."""
-    largest = row.advice.largest
-    return largest is None, -largest.least_ratio if largest else 0.0
+    """The sort key of rows: the largest effect first, then what is only seen."""
+    largest, seen = row.advice.largest, row.advice.seen
+    return largest is None, -(
+        largest.least_ratio if largest else seen.effect.distance if seen else 0.0
+    )
 
 
 def _measured_on(results: Sequence[ScenarioResult]) -> str:

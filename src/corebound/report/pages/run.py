@@ -80,7 +80,6 @@ def run_page(
         fixes=tuple(
             (fix, count(number, "launch", "launches")) for fix, number in fixes.most_common() if fix
         ),
-        counts=counts,
         time=time_table(spent, between_launches(launches, spent.values())),
     )
 
@@ -101,7 +100,8 @@ def _support(run: Run, launches: Sequence[Launch], counts: LaunchCounts) -> str:
     )
     scenarios = count(len(run.scenarios), "scenario")
     took = f" The launches took {total_time(spent_ns)} together." if spent_ns else ""
-    return f"{scenarios}; {counts.says}.{took}"
+    known = (counts.reasons,) if counts.total_discarded else (counts.headline,)
+    return f"{capital('; '.join((*known, *counts.others)))}. {scenarios}.{took}"
 
 
 def _facts(run: Run) -> tuple[Fact, ...]:

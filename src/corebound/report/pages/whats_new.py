@@ -9,13 +9,17 @@ from msgspec import Struct
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.triage import commit_entries, group_by_commits, group_failures
+from corebound.analysis.triage import (
+    change_factor,
+    commit_entries,
+    group_by_commits,
+    group_failures,
+)
 from corebound.analysis.wording import (
     Text,
     TextSpan,
     capital,
     count,
-    day,
     full_name,
     last_measured,
     last_moment,
@@ -29,6 +33,7 @@ from corebound.present.changes import (
     entry_table,
     failure_table,
     group_changes,
+    summary_table,
 )
 from corebound.present.sections import Table
 from corebound.records.history import Series, is_primary
@@ -111,6 +116,7 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     is_news: bool
     verdict: Text
     support: Text
+    summary: Table
     changed: tuple[ChangeGroup, ...]
     inconclusive: Table
     failing: Table
@@ -145,7 +151,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     all_failing = history.failing_histories.values()
     recent = [each for each in all_failing if is_recent(each)]
     failing = group_failures(recent)
-    slower, faster = (group_changes(_own_first(changes), history) for changes in (worse, better))
+    slower, faster = (group_changes(_by_severity(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
     nothing = rich(_no_news(history))
     verdict = _verdict(
@@ -156,6 +162,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         verdict=verdict or nothing,
         support=(
             *((*nothing, *rich(" ")) if recent and not changes else ()),
+            *(_largest(ChangeGroup.of(rows[0], history)) if rows else ()),
             *_support(
                 history,
                 latest,
@@ -163,6 +170,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
                 failed=failed_cells,
             ),
         ),
+        summary=summary_table(changes, "Regressions and improvements"),
         changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
         inconclusive=entry_table(
             [(entry, entry.leading) for entry in doubts[:_MOST_ROWS]],
@@ -183,17 +191,23 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     )
 
 
+def _largest(group: ChangeGroup) -> Text:
+    """The first of what changed, and its size: `Largest: json.loads, 2.01× slower.`"""
+    size, change = group.size, group.change
+    where = series_address(change.series)
+    return rich("Largest: ", strong(change.series.title, where), f", {size.word}. ")
+
+
 def _more(hidden: Mapping[str, int]) -> str:
     """The number of rows that are only on other pages, by kind; empty if there are none."""
     parts = ", ".join(f"{number:,} {what}" for what, number in hidden.items() if number > 0)
     return f"More in the history and on the pages of runs: {parts}." if parts else ""
 
 
-def _own_first(changes: Sequence[Change]) -> list[Change]:
-    """Primary benchmarks before secondary ones, then our own scenarios before imported ones."""
+def _by_severity(changes: Sequence[Change]) -> list[Change]:
+    """Primary benchmarks before secondary ones, then the largest change first."""
     return sorted(
-        changes,
-        key=lambda change: (not is_primary(change.series), change.series.project is not None),
+        changes, key=lambda change: (not is_primary(change.series), -change_factor(change))
     )
 
 
@@ -301,17 +315,13 @@ def _support(
 
     Args:
         history: All histories with their changes.
-        latest: The latest run of each host with its launches.
+        latest: The latest run of each host with its launches; the page says when it was.
         failing: How many series have no results for longer.
         failed: How many configurations failed in the latest runs.
     """
     active = _active(history)
     parts: list[str | TextSpan] = []
-    if latest:
-        when = max(run.started_at for run, _ in latest)
-        location = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
-        parts.append(f"Latest run {day(when)} on {location}. ")
-    elif active:
+    if active and not latest:
         # Only imported series: the page shows their age nowhere else.
         parts.append(f"{capital(last_measured(last_moment(active)))}. ")
     news = {change.id for change in history.news}

@@ -62,7 +62,7 @@ def scenario_page(
         hero=verdict_section,
         # That of a comparison of commits is the headline.
         advice=advice.says if advice.says != plain(verdict_section.verdict) else "",
-        action=action_of(advice, prompt="Compare again" if sides else advice.says),
+        action=action_of(advice, prompt="Compare again" if sides else advice.prompt),
         sides=sides,
         heat_map=heat_map(result),
         configurations=configurations(result),

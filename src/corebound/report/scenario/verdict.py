@@ -9,6 +9,7 @@ from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
 from corebound.analysis.launch_metrics import (
+    DISTURBED,
     LaunchCounts,
     disturbed,
     first_reason,
@@ -16,12 +17,11 @@ from corebound.analysis.launch_metrics import (
     metric_of,
 )
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.recommendation import unconfirmed
+from corebound.analysis.recommendation import Unconfirmed, unconfirmed
 from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,
     ScenarioResult,
-    same_configurations,
 )
 from corebound.analysis.wording import (
     Flag,
@@ -152,10 +152,12 @@ def _disturbed_launches(result: ScenarioResult) -> Flag | None:
         return None
     total = sum(len(cell.summary.launches) for cell in result.cells)
     names = listed([*dict.fromkeys(full_name(cell.cell) for cell, _ in disturbed_pairs)], 1)
-    are, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
+    were, its = ("was", "its") if len(disturbed_pairs) == 1 else ("were", "their")
+    also = "counts" if len(disturbed_pairs) == 1 else "count"
     return Flag.warning(
-        title=f"{count(len(disturbed_pairs), 'launch', 'launches')} in the results {are} disturbed",
-        detail=f"of {total}, by {_causes(disturbed_pairs)} for most of {its} time: {names}",
+        title=f"{len(disturbed_pairs):,} of {count(total, 'launch', 'launches')} {were} disturbed,"
+        f" and {also}",
+        detail=f"{_causes(disturbed_pairs)} for most of {its} time: {names}",
         link="#launches",
     )
 
@@ -169,7 +171,7 @@ def discarded_flag(counts: LaunchCounts) -> Flag | None:
 
 def _causes(pairs: Sequence[tuple[CellResult, Launch]]) -> str:
     causes = (launch.disturbance.by for _, launch in pairs if launch.disturbance)
-    return " and ".join(dict.fromkeys(cause for by in causes for cause in by))
+    return " and ".join(dict.fromkeys(DISTURBED[cause] for by in causes for cause in by))
 
 
 def _unsteady_launches(result: ScenarioResult) -> Flag | None:
@@ -331,17 +333,6 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
             " Both have the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
         )
-    duplicates = sum(
-        cell_result.equivalent_cell is not None and cell_result.equivalent_cell.key == cell.cell.key
-        for cell_result in result.cells
-    ) + len(cell.duplicates)
-    if duplicates:
-        same = (
-            "Another configuration has"
-            if duplicates == 1
-            else f"{duplicates} other configurations have"
-        )
-        support.append(f" {same} the same CPUs and threads on this host.")
     return verdict, rich(*support)
 
 
@@ -366,9 +357,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
             f" ±{percent(result.measure.margin, 0)}."
         )
     elif (seen := unconfirmed(result)) is not None:
-        values = _value_spans(seen.effect.cell, seen.effect.other, seen.effect.comparison)
-        reason = coded(seen.text.removeprefix(f"{seen.says} "))
-        return coded(seen.says), rich(*reason, " ", *values, _same_text(result))
+        return coded(seen.says), _seen_support(seen)
     else:
         verdict = rich(f"No configuration is clearly faster than {name} here.")
     support: list[str | TextSpan] = [
@@ -390,13 +379,20 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" If the difference is as seen, about {needed} of each would decide it.")
-    return verdict, rich(*support, _same_text(result))
+    return verdict, rich(*support)
 
 
-def _same_text(result: ScenarioResult) -> str:
-    same = same_configurations(result)
-    have = "configuration has" if same == 1 else "configurations have"
-    return f" {same} {have} the same CPUs and threads as another on this host." if same else ""
+def _seen_support(seen: Unconfirmed) -> Text:
+    """The cause of what was seen, both values, and why it is not decided."""
+    cell, other = seen.effect.cell, seen.effect.other
+    values = [time_text(side.summary.median_ns) for side in (cell, other)]
+    return rich(
+        *(coded(f"{seen.cause}. ") if seen.cause else ()),
+        f"{seen.basis}: ",
+        strong(values[0]),
+        f" instead of {values[1]}.",
+        _disturbed_note(cell, other),
+    )
 
 
 def _single_cell(cell: CellResult) -> tuple[Text, Text]:
@@ -458,7 +454,7 @@ def _value_spans(
         f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)})."
         if comparison.interval
         else f"({compared_bounds(comparison)}).",
-        f" {_launches_text(cell, baseline)}",
+        _launches_text(cell, baseline, comparison),
         _disturbed_note(cell, baseline),
     )
 
@@ -488,11 +484,13 @@ def _interval_text(summary: CellSummary) -> str:
     return f" (95 % CI {bounds})"
 
 
-def _launches_text(cell: CellResult, baseline: CellResult) -> str:
+def _launches_text(cell: CellResult, baseline: CellResult, comparison: Comparison) -> str:
+    """How many launches both have; empty if each is of a pair, so that the pairs tell it."""
     launches, others = len(cell.summary.launches), len(baseline.summary.launches)
     if launches == others:
-        return f"{count(launches, 'launch', 'launches')} each."
-    return f"{count(launches, 'launch', 'launches')}; {others} of the baseline."
+        is_told = comparison.interval and comparison.pairs == launches
+        return "" if is_told else f" {count(launches, 'launch', 'launches')} each."
+    return f" {count(launches, 'launch', 'launches')}; {others} of the baseline."
 
 
 def _short_baseline(result: ScenarioResult, alternative: BaselineComparison) -> str:

@@ -31,15 +31,7 @@ def test_one_row_names_all_configurations_that_it_was_measured_for() -> None:
     assert {table.anchors[key] for key in DUPLICATES} == {first}
 
 
-def test_the_verdict_counts_the_duplicates() -> None:
-    slower = result_with_duplicates(baseline={"binding": "none"})
-    faster = result_with_duplicates(baseline={"binding": "one-cpu", "threads": 2})
-
-    assert "3 configurations have the same CPUs" in plain(verdict_of(slower)[1])
-    assert "3 other configurations have the same CPUs" in plain(verdict_of(faster)[1])
-
-
-def test_the_verdict_and_the_table_count_the_same_configurations() -> None:
+def test_the_table_counts_configurations_that_are_the_same() -> None:
     # One of the launched cells is also the same as another.
     (result,) = latest_results([a_sample()])
 

@@ -88,7 +88,7 @@ def test_a_run_without_launches_counts_the_cells_it_never_launched() -> None:
 
     assert plain(hero.verdict) == "Nothing has been measured yet."
     assert plain(hero.support).startswith(
-        "The run ended early: none of 4 cells that fit this host was launched."
+        "The run ended early: none of 4 configurations that fit this host was launched."
     )
     assert "SMT siblings cannot run here: no core of this host has two CPUs." in plain(hero.support)
 
@@ -131,7 +131,7 @@ def test_a_run_that_ended_early_is_flagged_with_its_launch_counts() -> None:
     flag = flag_of(studied(*every_cell(1)), "ended early")
 
     assert (flag.tone, flag.title) == ("warn", "The run ended early")
-    assert flag.detail == "4 of 4 cells have fewer than the 4 requested launches"
+    assert flag.detail == "4 of 4 configurations have fewer than the 4 requested launches"
 
 
 @pytest.mark.parametrize("option", [("--launches", "2"), ("--launches=2",)])
@@ -186,7 +186,7 @@ def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
 
     assert flag.title == "The run ended early"
     assert flag.detail == (
-        "3 of 4 cells were never launched, 1 has fewer than the 4 requested launches"
+        "3 of 4 configurations were never launched, 1 has fewer than the 4 requested launches"
     )
 
 
@@ -305,8 +305,10 @@ def test_values_based_on_disturbed_launches_are_flagged() -> None:
 
     flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *launches), "disturbed")
 
-    assert (flag.tone, flag.title) == ("warn", "1 launch in the results was disturbed")
-    assert flag.detail == "of 4, by foreign load for most of its time: unbound, environment host"
+    assert (flag.tone, flag.title) == ("warn", "1 of 4 launches was disturbed, and counts")
+    assert flag.detail == (
+        "disturbed by other programs for most of its time: unbound, environment host"
+    )
 
 
 def test_rows_show_disturbed_and_discarded_launches() -> None:
