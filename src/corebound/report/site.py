@@ -306,7 +306,7 @@ def _hosts(inputs: SiteInputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
         if inputs.hosts is not None:
             yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
     for host in hosts:
-        page = host_page(host, inputs.records, now=inputs.now)
+        page = host_page(host, now=inputs.now)
         yield urls.host_data(page.host.id), downloads.host_json(host, inputs.records_folder)
         yield urls.host_file(page.host.id), renderer.page("host", page)
 

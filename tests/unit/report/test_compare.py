@@ -591,7 +591,7 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
 
     page = compare_page(compare_runs(one, two), PageContext(now=NOW))
     (hosted,) = group_by_host([one, two])
-    host = host_page(hosted, (), now=NOW)
+    host = host_page(hosted, now=NOW)
     before, after = CliRunner().invoke(app, words).output.splitlines()[:2]
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
 

@@ -60,8 +60,8 @@ LEAST = {
     "run.html": (97, 0),
     "scenario-history.html": (40, 8),
     "scenario-modes.html": (30, 4),
-    "scenario.html": (180, 9),
-    "serving.html": (30, 7),
+    "scenario.html": (180, 8),
+    "serving.html": (30, 6),
     "tune.html": (4, 1),
 }
 

@@ -29,7 +29,7 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
 
 def check(*states: State) -> CheckHistory:
     (result,) = group_by_host([looked(day, state) for day, state in enumerate(states, 1)])
-    checks: tuple[CheckHistory, ...] = host_page(result, (), now=NOW).checks
+    checks: tuple[CheckHistory, ...] = host_page(result, now=NOW).checks
     (row,) = checks
     return row
 
@@ -63,7 +63,7 @@ def a_checked_run(*check: HostCheck) -> Run:
 def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
     (result,) = group_by_host([(a_checked_run(BUSY), ())])
 
-    (row,) = host_page(result, (), now=NOW).checks
+    (row,) = host_page(result, now=NOW).checks
     assert row.latest.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
     assert row.latest.fix == "measure when these processes have ended"
     assert "kill" not in host_json(result)
@@ -73,5 +73,5 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
 def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
     (result,) = group_by_host([(a_checked_run(SWAPS), ())])
 
-    (row,) = host_page(result, (), now=NOW).checks
+    (row,) = host_page(result, now=NOW).checks
     assert (row.latest.value, row.latest.fix) == ("60 (often)", "sysctl vm.swappiness=10")

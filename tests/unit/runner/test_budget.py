@@ -198,7 +198,12 @@ def test_a_run_ends_in_its_budget_and_goes_breadth_first(
     assert host.now_s <= 1.1 * budget_s + 5
     first_second = next((at for at, launch in enumerate(kept) if launch.block == 1), len(kept))
     early = {launch.cell.scenario for launch in kept[:first_second]}
-    late = {launch.cell.scenario for launch in kept[first_second:] if launch.block == 0} - early
+    # One that the rest of the budget did not seem to hold comes last, and is cut.
+    late = {
+        launch.cell.scenario
+        for launch in kept[first_second:]
+        if launch.block == 0 and launch.status == "ok" and launch.share_s is None
+    } - early
     assert not late
     for number, (job, left) in enumerate(host.progress):
         later = {other.name for other, _ in host.progress[number:] if is_same_block(other, job)}

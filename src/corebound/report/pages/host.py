@@ -8,8 +8,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY
-from corebound.analysis.host_records import HostRecords, Record
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
@@ -39,17 +38,15 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     recent_states: tuple[tuple[State, int], ...]
 
 
-def host_page(records: HostRecords, launched: Sequence[Record], *, now: str) -> Page:
+def host_page(records: HostRecords, *, now: str) -> Page:
     """Build the page of a host.
 
     Args:
         records: The host with its runs.
-        launched: Runs of any host with their launches.
         now: ISO timestamp of the page.
     """
     latest = records.runs[-1]
     host, topology = latest.host, topology_text(latest.host.topology)
-    shown = {run.id for run in records.latest_runs}
     checked = [run for run in records.runs if run.preflight is not None]
     return Page(
         head=Head(
@@ -65,7 +62,6 @@ def host_page(records: HostRecords, launched: Sequence[Record], *, now: str) -> 
         ),
         host=host,
         records=records,
-        launches={run.id: launch_counts(launches) for run, launches in launched if run.id in shown},
         facts=host_facts(latest),
         noise=tuple(
             Fact(
