@@ -88,8 +88,8 @@ def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
 ) -> None:
     monkeypatch.setenv("PASSED", "on")
     seen = suite / "seen"
-    arguments = ("run", "suite/copying.yaml", "--env", "DROPPED=set", "--budget", "1s")
-    assert corebound(suite, *arguments).code in {0, 5}  # one second decides little
+    arguments = ("run", "suite/copying.yaml", "--env", "DROPPED=set", "--budget", "5s")
+    assert corebound(suite, *arguments).code in {0, 5}  # five seconds may decide little
 
     resumed = corebound(suite, "run", "--resume", "--json")
 
