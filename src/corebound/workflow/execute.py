@@ -42,8 +42,8 @@ from corebound.workflow.prepare import PreparedRun
 
 # Enough for one launch, with room for several interleaved ones.
 _MIN_OPEN_FILES = 64
-# Of a budget, for what follows the last launch: it takes about as long as what precedes the first,
-# but at most this share and so many seconds.
+# The part of a budget that is kept for the analysis after the last launch. Analysis takes about as
+# long as planning; at most this share of the budget, and so many seconds, are kept.
 _AFTER_SHARE, _AFTER_S = 0.1, 2.0
 
 

@@ -202,7 +202,7 @@ def test_a_run_ends_in_its_budget_and_goes_breadth_first(
     late = {
         launch.cell.scenario
         for launch in kept[first_second:]
-        if launch.block == 0 and launch.status == "ok" and launch.share_s is None
+        if launch.block == 0 and launch.status == "ok"
     } - early
     assert not late
     for number, (job, left) in enumerate(host.progress):

@@ -364,18 +364,25 @@ def _tracks(shown: _Shown, row_of: Mapping[CpuId, int]) -> Iterator[Track]:
             yield Track(
                 ink=number % INKS,
                 name=subject.name,
-                stays=tuple(
-                    CpuStay(
-                        cpu=row_of[stay.cpu],
-                        begin=stay.from_ms / shown.end_ms,
-                        end=stay.to_ms / shown.end_ms,
-                    )
-                    for stay in stays
-                    if stay.cpu in row_of
-                ),
+                stays=_in_picture(stays, row_of, shown),
                 share=1.0 if thread.run_ns is None else thread.run_ns / seen_ns,
                 waiting=(thread.wait_ns or 0) / seen_ns,
             )
+
+
+def _in_picture(
+    stays: Iterable[Stay], row_of: Mapping[CpuId, int], shown: _Shown
+) -> tuple[CpuStay, ...]:
+    """The stays on CPUs that have a row, with times as shares of the width."""
+    return tuple(
+        CpuStay(
+            cpu=row_of[stay.cpu],
+            begin=stay.from_ms / shown.end_ms,
+            end=stay.to_ms / shown.end_ms,
+        )
+        for stay in stays
+        if stay.cpu in row_of
+    )
 
 
 def _stolen(shown: _Shown, row_of: Mapping[CpuId, int]) -> Iterator[Track]:
@@ -394,15 +401,7 @@ def _stolen(shown: _Shown, row_of: Mapping[CpuId, int]) -> Iterator[Track]:
         yield Track(
             ink=0,
             name="",
-            stays=tuple(
-                CpuStay(
-                    cpu=row_of[stay.cpu],
-                    begin=stay.from_ms / shown.end_ms,
-                    end=stay.to_ms / shown.end_ms,
-                )
-                for stay in stays
-                if stay.cpu in row_of
-            ),
+            stays=_in_picture(stays, row_of, shown),
             share=window.steal_ns / length_ns,
         )
 
