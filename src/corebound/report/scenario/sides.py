@@ -14,6 +14,7 @@ from corebound.analysis.wording import (
     count,
     day,
     full_name,
+    listed,
     relative_speed,
     time_text,
 )
@@ -108,16 +109,11 @@ def _builds(locks: list[EnvironmentLock | None]) -> Iterator[tuple[str, tuple[st
             for commit in commits
         ],
         "Python": [lock.python if lock is not None else "" for lock in locks],
-        "Packages that differ": [_some(sorted(own - every)) for own in packages],
+        "Packages that differ": [listed(sorted(own - every), _MOST_PACKAGES) for own in packages],
     }
     for what, of_sides in values.items():
         if len(set(of_sides)) > 1:
             yield what, tuple(value or "–" for value in of_sides)
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _MOST_PACKAGES
-    return ", ".join(names[:_MOST_PACKAGES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
