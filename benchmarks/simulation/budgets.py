@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.tune import NOISES
-from corebound.records.tuning import RACE_SHARE, RaceRule
+from corebound.records.race import RACE_SHARE, RaceRule
 from corebound.stats.halving import (
     GROUP,
     ITERATING_SHARE,

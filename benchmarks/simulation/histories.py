@@ -12,9 +12,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
+from corebound.stats.history.change_point_search import CutEvaluator
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.detectors import CutSides, score
-from corebound.stats.history.search import CutEvaluator
 from corebound.stats.intervals import share_interval
 
 NIGHTS = 100

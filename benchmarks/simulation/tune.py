@@ -18,7 +18,7 @@ from benchmarks.simulation.few import host_levels
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, TYPICAL_NS, summary_of
 from corebound.analysis.tuning import MOST_FRESH
-from corebound.records.tuning import RaceRule
+from corebound.records.race import RaceRule
 from corebound.stats.comparison import Verdict, compare_expected
 from corebound.stats.racing import (
     Entrant,

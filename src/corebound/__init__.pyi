@@ -18,7 +18,7 @@ from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
 from corebound.errors import CoreboundError
 from corebound.launch.environments import EnvironmentStatus
-from corebound.machine.doctor.tuning import SettingResult
+from corebound.machine.doctor.host_settings import SettingResult
 from corebound.machine.topology import Topology
 from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow.environments import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.machine.doctor.tuning import STATE, saved_settings
+from corebound.machine.doctor.host_settings import STATE, saved_settings
 from corebound.records import jsonl
 from support.commands import corebound
 from support.machine_trees import HEALTHY, THP, write_files

@@ -12,8 +12,8 @@ from corebound.analysis.tuning_checks import Proof, launched_proof
 from corebound.planning.artefacts import artefacts
 from corebound.present.tune import provenance
 from corebound.records.launch_record import Launch
+from corebound.records.race import NotTried, RaceRule, RaceSetup
 from corebound.records.run_record import Run
-from corebound.records.tuning import NotTried, RaceRule, Tuning
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -58,7 +58,7 @@ def a_tuned_scenario() -> Scenario:
 def a_tuned_run(
     times_ms: Mapping[str, float | Sequence[float]],
     *,
-    tuning: Tuning | None = None,
+    tuning: RaceSetup | None = None,
     cpu_ms: Mapping[str, float] | None = None,
     failing: str | None = None,
     most: int | None = None,
@@ -78,7 +78,7 @@ def a_tuned_run(
     scenario = a_tuned_scenario()
     rule = RaceRule(max_blocks=30, confirm_blocks=6)
     not_tried = (NotTried(name="One node", reason="beyond `--max-candidates 4`"),)
-    tuning = tuning or Tuning(objective="latency", rule=rule, not_tried=not_tried)
+    tuning = tuning or RaceSetup(objective="latency", rule=rule, not_tried=not_tried)
     run = replace(
         a_run(scenarios=(scenario,)),
         argv=("corebound", "tune", "scenarios/a-scenario.yaml"),

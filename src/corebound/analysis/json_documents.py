@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from corebound.analysis.advice import Unconfirmed
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CellAtCommits,
@@ -33,7 +34,6 @@ from corebound.analysis.launch_metrics import (
     threads,
     total_wall_ns,
 )
-from corebound.analysis.recommendation import Unconfirmed
 from corebound.analysis.run_comparison import RUNS_CAVEAT, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity

@@ -20,7 +20,7 @@ from corebound.scenario.matrix import baselines_of, expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import filter_cells
 from corebound.stats.comparison import Comparison, compare_together
-from corebound.stats.interference import is_mostly_disturbed
+from corebound.stats.interference import is_mostly_disturbed, undelayed_iteration_ns
 from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
 from corebound.stats.multiplicity import holm, suite_findings
@@ -58,8 +58,8 @@ def placement_signature(launches: Iterable[Launch]) -> object:
 
 def _least_slowdown(launches: Sequence[Launch], baseline_ns: float | None) -> float | None:
     """How many times slower than its baseline a cell is that was too slow for the budget."""
-    known_ns = [one.least_iteration_ns for one in launches if one.least_iteration_ns is not None]
-    ratio = max(known_ns, default=0) / baseline_ns if baseline_ns else 0.0
+    known_ns = [ns for one in launches if (ns := undelayed_iteration_ns(one)) is not None]
+    ratio = max(known_ns, default=0.0) / baseline_ns if baseline_ns else 0.0
     return ratio if ratio > 1 else None
 
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch
+from corebound.records.race import NO_TIME, RaceRule, RaceSetup
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.records.tuning import NO_TIME, RaceRule, Tuning
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baseline_of, expand
@@ -20,7 +20,7 @@ from corebound.scenario.models import Scenario
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison, compare_expected
 from corebound.stats.halving import Screening, race_after, screen
-from corebound.stats.interference import is_refused
+from corebound.stats.interference import is_refused, undelayed_iteration_ns
 from corebound.stats.launch_summary import (
     CellSummary,
     LaunchSummary,
@@ -48,7 +48,7 @@ MOST_FRESH = 3
 _LONGEST_GAP_S = 10.0
 
 # What to do. `unfinished`: the race has not ended, or has too few fresh launches.
-Advice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
+TuneAdvice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
 
 
 class Contest(Struct, frozen=True, kw_only=True):
@@ -107,14 +107,14 @@ def objective_summary(
 
 
 def entrants(
-    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
 ) -> list[Entrant]:
     """The configurations with their launches, as a race needs them."""
     return [_entrant(cell, launches.get(cell.key, {}), tuning, summarise, of) for cell in of.cells]
 
 
 def _entrant(
-    cell: Cell, launches: Mapping[int, Launch], tuning: Tuning, summarise: Summarise, of: Contest
+    cell: Cell, launches: Mapping[int, Launch], tuning: RaceSetup, summarise: Summarise, of: Contest
 ) -> Entrant:
     log_costs, cpu_logs, failures, bounds = {}, {}, {}, {}
     disturbed, cpus, objective = set[int](), 0, OBJECTIVES[tuning.objective]
@@ -123,9 +123,10 @@ def _entrant(
             continue
         if launch.status != "ok":
             failures[block] = launch.reason or f"The launch {launch.status}."
-            if launch.least_iteration_ns and not objective.is_cpu_time:
+            least_ns = undelayed_iteration_ns(launch)
+            if least_ns and not objective.is_cpu_time:
                 of_workers = cell.workers if objective.is_of_all_workers else 1
-                bounds[block] = math.log(launch.least_iteration_ns / of_workers)
+                bounds[block] = math.log(least_ns / of_workers)
             continue
         summary = summarise(launch)
         judged = objective_summary(summary, cell, tuning.objective)
@@ -219,7 +220,7 @@ def _spent_s(launches: LaunchesByBlock, *, since_end: bool) -> dict[int, float]:
 
 
 def standing(
-    of: Contest, launches: LaunchesByBlock, tuning: Tuning, summarise: Summarise
+    of: Contest, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
 ) -> Standing:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
@@ -324,13 +325,13 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     run: Run
     source: ScenarioSource
-    tuning: Tuning
+    tuning: RaceSetup
     contest: Contest
     standing: Standing
     confirmed: tuple[Confirmed, ...]
     skipped: tuple[tuple[Cell, str], ...]
     duplicates: tuple[tuple[Cell, Cell], ...]
-    advice: Advice
+    advice: TuneAdvice
     summaries: Mapping[str, CellSummary]
     examples: Mapping[str, Launch]
 
@@ -505,7 +506,9 @@ def _confirmed(
     )
 
 
-def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: Tuning) -> Advice:
+def _advice(
+    state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: RaceSetup
+) -> TuneAdvice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
     has_fresh = all(one.summary.attempts >= least for one in confirmed)
     if state.race.ending is None or not has_fresh:
@@ -518,5 +521,5 @@ def _advice(state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning
     if default is None or default.summary.median_ns is None:
         return "change"  # the default does not work at all
     verdict = default.comparison.verdict if default.comparison is not None else "inconclusive"
-    advices: Mapping[str, Advice] = {"faster": "change", "inconclusive": "inconclusive"}
+    advices: Mapping[str, TuneAdvice] = {"faster": "change", "inconclusive": "inconclusive"}
     return advices.get(verdict, "keep the default")

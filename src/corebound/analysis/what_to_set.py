@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from corebound.analysis.scenario_result import CellResult
 from corebound.machine.topology import cpu_list
-from corebound.planning.commands import binder, intra_op
+from corebound.planning.commands import binder
+from corebound.planning.environment_variables import intra_op
 from corebound.planning.models import Command
 from corebound.records.launch_record import Launch
 from corebound.scenario.cell import Scalar

@@ -20,7 +20,7 @@ from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.intervals import interval_pair
-from corebound.stats.launch_summary import Warmup, counted_iterations, first_used_iteration
+from corebound.stats.warmup import Warmup, counted_iterations, first_used_iteration
 
 if TYPE_CHECKING:
     import pandas as pd

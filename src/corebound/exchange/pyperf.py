@@ -31,7 +31,8 @@ from corebound.records import atomic_write
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
-from corebound.stats.launch_summary import Warmup, summarise_launch
+from corebound.stats.launch_summary import summarise_launch
+from corebound.stats.warmup import Warmup
 
 _PYPERF = ("python", "-m", "pyperf")
 # The metadata key for the command, in corebound's own exports.

@@ -19,8 +19,8 @@ from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.compared_axis import without_commits
 from corebound.scenario.models import Scenario
-from corebound.stats.launch_summary import Warmup
 from corebound.stats.server_summary import StreamedCell
+from corebound.stats.warmup import Warmup
 from corebound.text import spreadsheet
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from corebound.errors import encodable
 from corebound.machine.topology import cpu_list
-from corebound.planning.commands import binder, intra_op
+from corebound.planning.commands import binder
+from corebound.planning.environment_variables import intra_op
 from corebound.planning.models import Command, Placement, Slot
 from corebound.planning.servers import CONFIGURATION, torchserve_workers
 from corebound.scenario.cell import Cell, MemoryPolicy

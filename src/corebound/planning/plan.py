@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
-from corebound.planning.commands import command, inter_op, intra_op
+from corebound.planning.commands import command
+from corebound.planning.environment_variables import inter_op, intra_op
 from corebound.planning.host_support import HostCapabilities, cannot_run
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place

@@ -17,7 +17,7 @@ from corebound.analysis.change_history import (
     remaining_change,
     size_interval,
 )
-from corebound.analysis.commands import (
+from corebound.analysis.suggested_commands import (
     CommandLine,
     between_command,
     series_command,

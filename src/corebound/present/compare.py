@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import NO_BINDING_MODE
-from corebound.analysis.commands import CommandLine, between_command, compare_again_command
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CellAtCommits,
@@ -26,6 +25,11 @@ from corebound.analysis.run_comparison import (
     run_variation_note,
 )
 from corebound.analysis.series_names import short_cell_names
+from corebound.analysis.suggested_commands import (
+    CommandLine,
+    between_command,
+    compare_again_command,
+)
 from corebound.analysis.wording import (
     Label,
     Text,

@@ -12,9 +12,9 @@ from corebound.analysis.change_history import (
     latest_text,
     size_with_interval,
 )
-from corebound.analysis.commands import series_command, triage_commands
 from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
 from corebound.analysis.json_documents import attributes
+from corebound.analysis.suggested_commands import series_command, triage_commands
 from corebound.analysis.triage import (
     CommitEntry,
     FailureGroup,

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from corebound.analysis.advice import unconfirmed
 from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import disturbed_note, launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import (

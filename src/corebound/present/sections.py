@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.wording import (
     Label,
     ValueWithBounds,

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corebound.analysis.commands import CommandLine, original_command
+from corebound.analysis.advice import RaceDecision
 from corebound.analysis.json_documents import attributes
-from corebound.analysis.recommendation import Race
+from corebound.analysis.suggested_commands import CommandLine, original_command
 from corebound.analysis.tuning import Confirmed, Contest, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
@@ -35,7 +35,7 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.records.tuning import Tuning
+from corebound.records.race import RaceSetup
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison
@@ -528,7 +528,7 @@ def race_line(before: Standing, now: Standing, contest: Contest) -> str:
     return f"{text}."
 
 
-def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
+def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], RaceDecision]:
     """What races for latency decided, by the scenario's name and the host's id.
 
     A scenario with several loads has a race for each; none of them is about all of it.
@@ -537,7 +537,7 @@ def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
         results: The latest races that still hold.
     """
     return {
-        (str(result.source.document["name"]), result.run.host.id): Race(
+        (str(result.source.document["name"]), result.run.host.id): RaceDecision(
             says=headline(result, bounds=False),
             basis=f"A race of {count(len(result.contest.cells), 'configuration')} decided this on"
             f" {result.run.started_at[:10]}; it overrides the comparison of this run.",
@@ -550,7 +550,7 @@ def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], Race]:
     }
 
 
-def load_text(tuning: Tuning) -> str:
+def load_text(tuning: RaceSetup) -> str:
     """A load in words: `batch=1, sequence=128`."""
     return ", ".join(f"{name}={value}" for name, value in tuning.load)
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 from corebound.bounded_numbers import Count, Signed
 from corebound.machine.doctor.result import HostCheck
 from corebound.machine.identity import Host
-from corebound.records.tuning import Tuning
+from corebound.records.race import RaceSetup
 from corebound.scenario.cell import Cell
 
 SCHEMA = 1
@@ -114,7 +114,7 @@ class Run(Struct, frozen=True, kw_only=True):
     # Earlier versions wrote what was left of it, which may be below 0.
     budget_s: Annotated[float, Meta(ge=-1e100, le=1e100)] | None = None
     duplicates: dict[str, dict[str, str]] = field(default_factory=dict)
-    tuning: Tuning | None = None
+    tuning: RaceSetup | None = None
     labels: dict[str, str] = field(default_factory=dict)
 
     def source_of(self, scenario: str) -> ScenarioSource | None:

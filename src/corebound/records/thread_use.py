@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from corebound.planning.commands import inter_op
+from corebound.planning.environment_variables import inter_op
 from corebound.records.launch_record import Launch, ThreadEvidence, Worker
 from corebound.records.telemetry import HostOverTime, Pauses
 from corebound.scenario.runtimes import RUNTIMES, Framework

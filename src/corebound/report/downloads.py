@@ -12,12 +12,6 @@ from typing import Any
 from msgspec import to_builtins
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import (
-    between_command,
-    cell_command,
-    compare_again_command,
-    original_command,
-)
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.compared import ComparedRow
 from corebound.analysis.host_records import HostRecords
@@ -32,6 +26,12 @@ from corebound.analysis.json_documents import (
 )
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
+from corebound.analysis.suggested_commands import (
+    between_command,
+    cell_command,
+    compare_again_command,
+    original_command,
+)
 from corebound.diagnosis.evidence import Finding
 from corebound.records.history import HistoryPoint
 from corebound.records.launch_record import ImportedProfile, OperatorProfile

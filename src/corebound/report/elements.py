@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine
-from corebound.analysis.recommendation import Advice
+from corebound.analysis.advice import Advice
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.wording import Flag, Text, TextSpan, count, plain, strong
 from corebound.errors import Fault
 

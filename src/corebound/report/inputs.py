@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from corebound.analysis.advice import RaceDecision
 from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.host_records import Record
-from corebound.analysis.recommendation import Race
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
@@ -107,4 +107,4 @@ class PageContext(Struct, frozen=True, kw_only=True):
     now: str
     history: ChangeHistory = EMPTY_HISTORY
     calibrations: Sequence[Calibration] = ()
-    races: Mapping[tuple[str, str], Race] = field(default_factory=dict)
+    races: Mapping[tuple[str, str], RaceDecision] = field(default_factory=dict)

@@ -11,11 +11,11 @@ from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from corebound import units
-from corebound.analysis import change_history, commands, triage, wording
-from corebound.analysis.commands import CommandLine
+from corebound.analysis import change_history, suggested_commands, triage, wording
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_metrics import fix_of, launch_counts, metric_of
 from corebound.analysis.run_comparison import commit_title
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput
 from corebound.present.changes import entry_commits, entry_subject, levels_text, status_of
 from corebound.report import urls
@@ -226,15 +226,16 @@ _FILTERED = (
     configurations.too_short_note, settled_text, vertical_ticks, fix_of,
 )  # fmt: skip
 _CALLED = (
-    commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
-    commits.commit_bars_svg, lines.curves_svg, commands.deciding_command,
-    intervals.effect_svg, history.history_svg, commands.import_command, intervals.interval_svg,
-    commands.latest_command, commands.launch_command, launch_counts,
-    launches.launches_svg, metric_of, race.lane_svg, commits.presence_svg,
-    commands.original_command, peak_share_text, commands.reproduce_command,
-    commands.series_command, history.sparkline_svg, wording.spread_bounds, intervals.spark_svg,
-    intervals.table_axis, intervals.table_ticks, cpu_time.cpu_time_svg, topology.topology_html,
-    lines.trace_svg, status_of, commands.triage_commands,
+    suggested_commands.cell_command, intervals.change_svg, intervals.class_svg, effect_tint,
+    commits.commit_bars_svg, lines.curves_svg, suggested_commands.deciding_command,
+    intervals.effect_svg, history.history_svg, suggested_commands.import_command,
+    intervals.interval_svg, suggested_commands.latest_command,
+    suggested_commands.launch_command, launch_counts, launches.launches_svg, metric_of,
+    race.lane_svg, commits.presence_svg, suggested_commands.original_command, peak_share_text,
+    suggested_commands.reproduce_command, suggested_commands.series_command,
+    history.sparkline_svg, wording.spread_bounds, intervals.spark_svg, intervals.table_axis,
+    intervals.table_ticks, cpu_time.cpu_time_svg, topology.topology_html, lines.trace_svg,
+    status_of, suggested_commands.triage_commands,
 )  # fmt: skip
 
 
@@ -314,7 +315,7 @@ class Renderer:
             FILTERS,
             **_named(_FILTERED),
             command_lines=partial(_command_lines, records=records),
-            plan_command=lambda cell, result: commands.plan_command(result, cell.cell),
+            plan_command=lambda cell, result: suggested_commands.plan_command(result, cell.cell),
             steady_state=steady_state_text,
         )
         self._environment.globals.update(

@@ -6,8 +6,8 @@ import hashlib
 
 from corebound.analysis.triage import CommitEntry
 from corebound.records.history import Series
+from corebound.records.race import RaceSetup
 from corebound.records.run_record import Run
-from corebound.records.tuning import Tuning
 from corebound.text import path_component
 
 _LONGEST_READABLE = 60
@@ -34,7 +34,7 @@ def raw_file(run: Run) -> str:
     return f"data/run/{path_component(run.id)}.jsonl.gz"
 
 
-def tune_file(run: Run, scenario: str, tuning: Tuning) -> str:
+def tune_file(run: Run, scenario: str, tuning: RaceSetup) -> str:
     """The page of a host's latest race of a scenario for an objective and a load."""
     load = "".join(
         f"-{path_component(name)}-{path_component(value)}" for name, value in tuning.load

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import Contest, contest
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind
-from corebound.records.tuning import Tuning
+from corebound.records.race import RaceSetup
 from corebound.scenario.models import Scenario
 
 
@@ -23,7 +23,7 @@ class Task(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     planned: tuple[PlannedCell, ...]
     turns: int = 1
-    tuning: Tuning | None = None
+    tuning: RaceSetup | None = None
 
     @property
     def duplicates(self) -> dict[str, str]:

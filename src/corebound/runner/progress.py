@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.analysis.forecast import TimeLeft, besides_iterations_ns, usual_start_s
 from corebound.launch.launch import LaunchResult, too_slow
 from corebound.planning.budget import LEAST_ITERATIONS
-from corebound.planning.interleaving import block_order, interleave_groups, start_groups
+from corebound.planning.launch_order import block_order, interleave_groups, start_groups
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner.jobs import Job, Task

@@ -18,7 +18,7 @@ from corebound.analysis.tuning import (
 )
 from corebound.planning.plan import PlannedCell, shorten
 from corebound.records.launch_record import Launch
-from corebound.records.tuning import Tuning
+from corebound.records.race import RaceSetup
 from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen, short_s
 
 # No launch is ended before, because starting a framework takes that long.
@@ -40,7 +40,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
     """
 
     contest: Contest
-    tuning: Tuning
+    tuning: RaceSetup
     launches: LaunchesByBlock
     summarise: Summarise
     known: dict[int, Standing] = field(default_factory=dict)

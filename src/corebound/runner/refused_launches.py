@@ -17,7 +17,7 @@ from corebound.stats.interference import (
     disturbed_ranges,
     is_too_much,
 )
-from corebound.stats.launch_summary import Warmup, first_used_iteration
+from corebound.stats.warmup import Warmup, first_used_iteration
 
 # A launch's result, and how it was disturbed.
 Screened = tuple[LaunchResult, Disturbance | None]

@@ -15,9 +15,9 @@ from corebound.launch.launch import LaunchResult
 from corebound.planning.budget import Turns, blocks_within, fair_share_s, next_turn
 from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Launch
+from corebound.records.race import NO_TIME
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
-from corebound.records.tuning import NO_TIME
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.refused_launches import Screened, compare_busy_threads, screen

@@ -20,7 +20,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.records.tuning import RaceRule
+from corebound.records.race import RaceRule
 from corebound.stats.intervals import exp
 from corebound.stats.racing import (
     FINALISTS,

@@ -266,6 +266,16 @@ def delay(host: HostOverTime | None) -> float:
     return math.log1p(max(lost_ns / ran_ns, most_ns / left_ns))
 
 
+def undelayed_iteration_ns(launch: Launch) -> float | None:
+    """What an iteration of a launch that was ended early takes at least, without others' delay.
+
+    Returns:
+        Nanoseconds of wall time; None if the launch was not ended early or had no iteration yet.
+    """
+    least_ns = launch.least_iteration_ns
+    return None if least_ns is None else least_ns / math.exp(delay(launch.host))
+
+
 def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
     # The first iteration ran before the telemetry started.
     counted = [

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from corebound.records.tuning import RaceRule
+from corebound.records.race import RaceRule
 from corebound.stats.distributions import student_quantiles
 from corebound.stats.intervals import exp, middles
 from corebound.stats.shared_variance import share_variances

@@ -1,17 +1,24 @@
-"""Detect when a launch reaches steady state, or that it never does."""
+"""The warm-up of a launch: detect where it ends, or that it never does, and drop it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from corebound.records.launch_record import Worker
+from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.segmentation import change_points, cuts_before_elbow
+
+Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 
 SteadyKind = Literal["steady", "warm-up then steady", "slowdown", "never steady"]
 
@@ -188,3 +195,107 @@ def _shift(segment_ns: NDArray[np.float64], last_ns: NDArray[np.float64]) -> int
 def _relative_variance(samples_ns: NDArray[np.float64]) -> float:
     """Variance of the mean, as a share of the mean's square."""
     return float(samples_ns.var() / samples_ns.size / samples_ns.mean() ** 2)
+
+
+class SteadySamples(Struct, frozen=True, kw_only=True):
+    """The samples of one worker that remain after its warm-up."""
+
+    wall_ns: Sequence[int]
+    cpu_ns: Sequence[int]
+    time_slices_ns: tuple[tuple[int, float], ...]
+    steady: SteadyState
+    settled: bool
+
+
+class _Settled(Struct, frozen=True, kw_only=True):
+    """A worker's warm-up: the indices of the iterations after it that count."""
+
+    used: list[int]
+    steady: SteadyState
+    is_settled: bool
+
+
+def drop_warmup(worker: Worker, warmup: Warmup, *, is_alone: bool) -> SteadySamples:
+    """Drop a worker's warm-up, and the iterations that do not count."""
+    settled = _settle(worker, warmup, is_alone=is_alone)
+    wall_ns, cpu_ns = worker.wall_ns, worker.cpu_ns
+    return SteadySamples(
+        wall_ns=[wall_ns[index] for index in settled.used],
+        cpu_ns=[cpu_ns[index] for index in settled.used] if len(cpu_ns) == len(wall_ns) else (),
+        time_slices_ns=tuple(
+            (number, float(statistics.median(wall_ns[iterations.start : iterations.stop])))
+            for number, iterations in enumerate(_counted_by_time_slice(worker, is_alone=is_alone))
+            if iterations.start >= settled.used[0]
+        ),
+        steady=settled.steady,
+        settled=settled.is_settled,
+    )
+
+
+def counted_iterations(worker: Worker, *, is_alone: bool) -> list[int]:
+    """Indices of a worker's iterations whose times count.
+
+    In a launch that alternates, the first iteration of a time slice does not, because it finds
+    the caches filled by the launch before. With several workers neither does the last one,
+    because the others may have handed over already. A time slice of one iteration counts.
+
+    Args:
+        worker: With its iterations.
+        is_alone: Whether it is the only worker of its launch.
+    """
+    if not worker.time_slices:
+        return list(range(len(worker.wall_ns)))
+    # The first iteration of all belongs to no time slice.
+    return [0, *chain.from_iterable(_counted_by_time_slice(worker, is_alone=is_alone))]
+
+
+def first_used_iteration(worker: Worker, warmup: Warmup, *, is_alone: bool) -> int:
+    """Index of the first iteration of a worker that its launch's value uses.
+
+    Args:
+        worker: With its iterations.
+        warmup: `Measure.warmup`.
+        is_alone: Whether it is the only worker of its launch.
+    """
+    return _settle(worker, warmup, is_alone=is_alone).used[0]
+
+
+def _settle(worker: Worker, warmup: Warmup, *, is_alone: bool) -> _Settled:
+    """Find the end of a worker's warm-up; without an iteration after it, it never settles."""
+    counted = counted_iterations(worker, is_alone=is_alone)
+    state = steady_state([worker.wall_ns[index] for index in counted])
+    steady = replace(state, start=counted[min(state.start, len(counted) - 1)])
+    start = _warmup_length(worker.wall_ns, warmup, steady)
+    is_settled = state.kind in {"steady", "warm-up then steady"} and steady.start <= start
+    used = [index for index in counted if index >= start]
+    if not used:
+        used, is_settled = counted[unsettled_start(len(counted)) :], False
+    return _Settled(used=used, steady=steady, is_settled=is_settled)
+
+
+def _counted_by_time_slice(worker: Worker, *, is_alone: bool) -> Iterator[range]:
+    """For each time slice, the iterations that count."""
+    begin = 1
+    for length, _ in worker.time_slices:
+        end = begin + length
+        yield range(begin + (length > 1), end - (length > 2 and not is_alone))
+        begin = end
+
+
+def _warmup_length(wall_ns: Sequence[int], warmup: Warmup, state: SteadyState) -> int:
+    """How many samples the warm-up takes; a fixed warm-up can exceed their number."""
+    if isinstance(warmup, WarmupIterations):
+        return warmup.iterations
+    if isinstance(warmup, WarmupSeconds):
+        return _started_within(wall_ns, math.ceil(warmup.seconds * 1e9))
+    return state.start
+
+
+def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
+    """How many iterations start before this much time has elapsed."""
+    started_ns = 0
+    for index, sample in enumerate(wall_ns):
+        if started_ns >= limit_ns:
+            return index
+        started_ns += sample
+    return len(wall_ns)

@@ -14,10 +14,10 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.advice import unconfirmed
 from corebound.analysis.forecast import Forecast, TimeLeft
 from corebound.analysis.json_documents import cell_document, findings_document, unconfirmed_document
 from corebound.analysis.noise_floor import calibration_for, noise_at
-from corebound.analysis.recommendation import unconfirmed
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,

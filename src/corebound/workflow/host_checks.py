@@ -22,12 +22,12 @@ from corebound.launch import environments
 from corebound.launch.environments import Environment
 from corebound.launch.existing_environments import is_existing
 from corebound.machine import discovery, sysfs
-from corebound.machine.doctor import tuning
+from corebound.machine.doctor import host_settings
 from corebound.machine.doctor.checks_system import PROGRAMS
 from corebound.machine.doctor.examine import examine
 from corebound.machine.doctor.host_facts import SNAPSHOT_INTERVAL_S, HostFacts, take_snapshot
+from corebound.machine.doctor.host_settings import Disk, SettingResult
 from corebound.machine.doctor.result import CheckResult, HostCheck, SettingChange, command
-from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.lock import host_lock
 from corebound.machine.topology import Topology
 from corebound.planning.host_support import programs_of
@@ -192,7 +192,7 @@ def doctor(*files: str | PathLike[str], root: str | PathLike[str] = LIVE) -> Hos
     # A saved machine has neither this PATH nor this cache.
     needs = needs_of([Path(file) for file in files]) if root == LIVE else None
     return HostChecks(
-        results=check_host(root, topology, needs=needs), tuned=tuning.saved_settings(root)
+        results=check_host(root, topology, needs=needs), tuned=host_settings.saved_settings(root)
     )
 
 
@@ -234,7 +234,7 @@ def change_settings(checks: Sequence[CheckResult], root: Path) -> tuple[SettingR
     """Do what `tune_host` does, for a host that has been checked."""
     fixable = [check for check in checks if check.changes]
     changes = [change for check in fixable for change in check.changes]
-    if changes and not tuning.writable(changes, root):
+    if changes and not host_settings.writable(changes, root):
         raise HostError(
             what="no permission to change any of these settings.",
             where="corebound doctor --tune",
@@ -242,20 +242,20 @@ def change_settings(checks: Sequence[CheckResult], root: Path) -> tuple[SettingR
             + "\n".join(f"    {check.host_check.fix}" for check in fixable),
         )
     with _without_runs(root) if changes else contextlib.nullcontext():
-        return tuple(tuning.tune(changes, root, Disk())) if changes else ()
+        return tuple(host_settings.tune(changes, root, Disk())) if changes else ()
 
 
 def restore_settings(root: Path) -> tuple[tuple[SettingResult, ...], HostError | None]:
     """Do what `restore_host` does; the error is about settings that could not be restored."""
-    tuned = tuning.saved_settings(root)
+    tuned = host_settings.saved_settings(root)
     with _without_runs(root) if tuned else contextlib.nullcontext():
-        results = tuple(tuning.restore(root, Disk()))
+        results = tuple(host_settings.restore(root, Disk()))
     failed = {result.path for result in results if result.fault is not None}
     if not failed:
         return results, None
     return results, HostError(
         what=f"{len(failed)} of {len(results)} settings could not be restored.",
-        where=str(root / tuning.STATE),
+        where=str(root / host_settings.STATE),
         fix="Run it again as root. Or run this as root, and then delete that file:\n    "
         + command((change.path, change.prior) for change in tuned if change.path in failed),
     )

@@ -15,8 +15,8 @@ from corebound.analysis.change_history import (
     assess_history,
     build_change_history,
 )
-from corebound.analysis.commands import asv_continuous_arguments
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
+from corebound.analysis.suggested_commands import asv_continuous_arguments
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.records import documents
 from corebound.records.calibration import Calibration

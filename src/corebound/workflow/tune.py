@@ -34,8 +34,8 @@ from corebound.present.tune import (
 )
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
+from corebound.records.race import RACE_SHARE, NotTried, RaceRule, RaceSetup
 from corebound.records.run_record import Run
-from corebound.records.tuning import RACE_SHARE, NotTried, RaceRule, Tuning
 from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
@@ -246,7 +246,7 @@ def _check(
 def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
     candidates, tuning = _candidates(load_one(request), request, notify)
 
-    def plan(tuning: Tuning, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
+    def plan(tuning: RaceSetup, seed: int | None) -> tuple[Run, tuple[Task, ...]]:
         plain = replace(request, profile=None, only=(), seed=seed)
         run, (task,) = plan_run((candidates,), plain, notify)
         return replace(run, tuning=tuning), (replace(task, tuning=tuning),)
@@ -294,7 +294,7 @@ def load_one(request: TuneRequest) -> LoadedScenario:
 
 def _candidates(
     loaded: LoadedScenario, request: TuneRequest, notify: Notify
-) -> tuple[LoadedScenario, Tuning]:
+) -> tuple[LoadedScenario, RaceSetup]:
     """The scenario whose cells race: first all candidates, then those within `max_candidates`."""
     space = search_space(
         loaded.scenario,
@@ -337,7 +337,7 @@ def _candidates(
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = Tuning(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
+    tuning = RaceSetup(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
     return with_candidates(kept) if left_out else everything, tuning
 
 
@@ -361,7 +361,7 @@ def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
     return tuple(layer for environment in made for layer in blas_layers(environment.python))
 
 
-def _forecast(prepared: PreparedRun, task: Task, tuning: Tuning, records: Path) -> str:
+def _forecast(prepared: PreparedRun, task: Task, tuning: RaceSetup, records: Path) -> str:
     """How long an answer takes, by the last race of the same kind or a guess."""
     run, cells, rule = prepared.run, task.contest.cells, tuning.rule
     for stored in latest_tunings(records, []):
@@ -456,7 +456,7 @@ class _RaceReporter(Struct, frozen=True):
 
     reporter: Reporter
     task: Task
-    tuning: Tuning
+    tuning: RaceSetup
     done: tuple[Launch, ...]
 
     def notify(self, message: str) -> None:
@@ -484,7 +484,7 @@ class _RaceObserver:
         observer: Observer,
         notify: Notify,
         task: Task,
-        tuning: Tuning,
+        tuning: RaceSetup,
         done: Sequence[Launch],
     ) -> None:
         self._observer = observer

@@ -33,8 +33,8 @@ from corebound.planning.plan import PlannedCell, shorten
 from corebound.present.tune import finalists_document, load_text, verification_text
 from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
+from corebound.records.race import RaceSetup
 from corebound.records.run_record import Run
-from corebound.records.tuning import Tuning
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
@@ -394,7 +394,7 @@ def again(
     scenario = load_document(document, path)
     loaded = LoadedScenario(path=Path(path), scenario=scenario, cells=expand(scenario, path))
     run, (task,) = plan_run((loaded,), replace(request, profile=None, only=()), notify)
-    tuning = Tuning(
+    tuning = RaceSetup(
         objective=before.tuning.objective,
         rule=before.tuning.rule,
         verifies=before.run.id,

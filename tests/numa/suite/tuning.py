@@ -16,8 +16,8 @@ from msgspec.structs import asdict
 from corebound.machine import discovery, sysfs
 from corebound.machine.doctor.examine import examine
 from corebound.machine.doctor.host_facts import HostFacts, take_snapshot
+from corebound.machine.doctor.host_settings import STATE, Disk, restore, tune
 from corebound.machine.doctor.result import CheckResult, SettingChange
-from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
 ROOT = Path("/")
 SPOILT = {

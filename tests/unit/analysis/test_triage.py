@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commands import triage_commands
+from corebound.analysis.suggested_commands import triage_commands
 from corebound.analysis.triage import (
     CommitEntry,
     change_factor,

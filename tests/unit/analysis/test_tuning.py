@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from corebound.analysis.tuning import analyse_tuning
 from corebound.present.tune import certainty, headline
+from corebound.records.race import RaceRule, RaceSetup
 from corebound.records.telemetry import Disturbance
-from corebound.records.tuning import RaceRule, Tuning
 from corebound.scenario.objectives import Objective
 from corebound.stats.comparison import compare_expected
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
 PLANTED = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
 # A race that is over soon, whether it has decided or not.
-SHORT = Tuning(objective="latency", rule=RaceRule(max_blocks=8, confirm_blocks=6))
+SHORT = RaceSetup(objective="latency", rule=RaceRule(max_blocks=8, confirm_blocks=6))
 DEFAULT_BEST = {DEFAULT: 8.0, ONE_THREAD: 14.0, BOUND: 10.0, ONE_CPU: 15.0}
 
 
@@ -71,7 +71,7 @@ def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches(
 def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
     noisy_ms = {DEFAULT: (8.0, 14.0), BOUND: (7.5, 13.0, 9.0)}
     others_ms = {ONE_THREAD: 24.0, ONE_CPU: 25.0}
-    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
+    tuning = RaceSetup(objective="latency", rule=RaceRule(max_blocks=4, confirm_blocks=6))
 
     result = analyse_tuning(*a_tuned_run({**noisy_ms, **others_ms}, tuning=tuning))
 
@@ -83,7 +83,7 @@ def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
 
 
 def test_launches_that_were_discarded_count_in_the_budget() -> None:
-    tuning = Tuning(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
+    tuning = RaceSetup(objective="latency", rule=RaceRule(max_blocks=5, confirm_blocks=2))
     run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)
     # Four blocks of four launches of a second.
     run = replace(run, tuning=replace(tuning, rule=replace(tuning.rule, budget_s=16.0)))
@@ -101,7 +101,7 @@ def test_launches_that_were_discarded_count_in_the_budget() -> None:
 
 def test_the_time_between_short_launches_counts_in_the_budget() -> None:
     rule = RaceRule(max_blocks=9, confirm_blocks=2, budget_s=70.0, screen_iterations=15)
-    tuning = Tuning(objective="latency", rule=rule)
+    tuning = RaceSetup(objective="latency", rule=rule)
     run, launches = a_tuned_run(dict.fromkeys(PLANTED, (10.0, 9.0, 11.0, 9.4)), tuning=tuning)
 
     def blocks(block_s: int) -> int:
@@ -187,7 +187,7 @@ def test_a_race_that_was_killed_is_unfinished(most: int) -> None:
 
 @pytest.mark.parametrize(("objective", "recommended"), [("latency", BOUND), ("cost", ONE_CPU)])
 def test_the_objective_decides_what_is_best(objective: Objective, recommended: str) -> None:
-    tuning = Tuning(objective=objective, rule=RaceRule())
+    tuning = RaceSetup(objective=objective, rule=RaceRule())
     cpu_ms = {DEFAULT: 20.0, ONE_THREAD: 15.0, BOUND: 16.0, ONE_CPU: 12.0}
 
     result = analyse_tuning(*a_tuned_run(PLANTED, tuning=tuning, cpu_ms=cpu_ms))

@@ -11,7 +11,7 @@ from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_loads import loads_result
 from corebound.present.sections import text_of
 from corebound.present.tune import common_document, common_sentence, loads_table
-from corebound.records.tuning import RaceRule, Tuning
+from corebound.records.race import RaceRule, RaceSetup
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
 SMALL = {DEFAULT: 10.0, ONE_THREAD: 5.0, BOUND: 8.0, ONE_CPU: 15.0}
@@ -19,7 +19,7 @@ LARGE = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 5.0, ONE_CPU: 15.0}
 
 
 def a_race(batch: int, times_ms: Mapping[str, float], *, most: int | None = None) -> TuneResult:
-    tuning = Tuning(
+    tuning = RaceSetup(
         objective="latency", rule=RaceRule(max_blocks=30), load=(("batch", str(batch)),)
     )
     run, launches = a_tuned_run(times_ms, tuning=tuning, most=most)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corebound.analysis import scenario_result
 from corebound.analysis.fairness import checks
 from corebound.cli.commands.doctor import describe, setting_lines
+from corebound.machine.doctor.host_settings import SettingResult
 from corebound.machine.doctor.result import HostCheck
-from corebound.machine.doctor.tuning import SettingResult
 from corebound.records.run_record import Run
 from corebound.report.scenario.provenance import environment_facts
 from corebound.scenario.matrix import expand

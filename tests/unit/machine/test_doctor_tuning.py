@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
-from corebound.machine.doctor.result import SettingChange
-from corebound.machine.doctor.tuning import (
+from corebound.machine.doctor.host_settings import (
     STATE,
     Disk,
     decode,
@@ -22,6 +21,7 @@ from corebound.machine.doctor.tuning import (
     saved_settings,
     tune,
 )
+from corebound.machine.doctor.result import SettingChange
 from corebound.machine.sysfs import selected
 from support.machine_trees import write_files
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corebound.planning.commands import command, intra_op
+from corebound.planning.commands import command
+from corebound.planning.environment_variables import intra_op
 from corebound.planning.models import Command, Placement
 from corebound.planning.placement import place
 from corebound.scenario.cell import Binding, BindingMode, Cell, Threads

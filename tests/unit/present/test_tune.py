@@ -21,7 +21,7 @@ from corebound.present.tune import (
     tune_document,
     tune_sections,
 )
-from corebound.records.tuning import NO_TIME, RaceRule, Tuning
+from corebound.records.race import NO_TIME, RaceRule, RaceSetup
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuning
 
 
@@ -62,7 +62,7 @@ def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
 def test_what_a_screening_left_out_is_no_part_of_what_the_race_is_sure_of() -> None:
     times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 300.0}
     rule = RaceRule(confirm_blocks=6, budget_s=70.0, screen_iterations=15)
-    tuning = Tuning(objective="latency", rule=rule)
+    tuning = RaceSetup(objective="latency", rule=rule)
     result = analyse_tuning(*a_tuned_run(times_ms, tuning=tuning))
 
     _, raced = race_table(result).in_words

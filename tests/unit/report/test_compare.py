@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commands import CommandLine
 from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.host_records import group_by_host
 from corebound.analysis.run_comparison import (
@@ -28,6 +27,7 @@ from corebound.analysis.run_comparison import (
     run_variation_note,
 )
 from corebound.analysis.scenario_result import analyse_scenario
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.wording import label, plain
 from corebound.cli.app import app
 from corebound.cli.output.console import Console
@@ -51,8 +51,9 @@ from corebound.scenario.matrix import expand
 from corebound.stats import launch_summary
 from corebound.stats.history.series import series_of_run
 from corebound.stats.intervals import Interval
-from corebound.stats.launch_summary import LaunchSummary, Warmup, summarise_launch
+from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.noise_floor import COPY_AXIS, lock_digest
+from corebound.stats.warmup import Warmup
 from corebound.workflow.resolve_refs import resolve_runs
 from support.build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_series, a_worker
 from support.tables import column

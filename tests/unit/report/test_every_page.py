@@ -18,7 +18,7 @@ import typer
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.commands import CommandLine, original_command
+from corebound.analysis.suggested_commands import CommandLine, original_command
 from corebound.cli.app import app
 from corebound.records import jsonl
 from corebound.records.history import HistoryPoints, Series

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from corebound.analysis.tuning import analyse_tuning
 from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import Launch
-from corebound.records.tuning import RACE_SHARE, RaceRule, Tuning
+from corebound.records.race import RACE_SHARE, RaceRule, RaceSetup
 from corebound.runner import Job, Task, is_complete
 from support.build import a_run, a_traffic
 from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
@@ -33,7 +33,7 @@ def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
 
 def a_race_task(*, rule: RaceRule | None = None) -> Task:
     task = a_task(bindings=("none", "one-cpu", "physical-cores", "logical-cpus"))
-    tuning = Tuning(objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3))
+    tuning = RaceSetup(objective="latency", rule=rule or RaceRule(max_blocks=10, confirm_blocks=3))
     return replace(task, tuning=tuning)
 
 
@@ -184,7 +184,7 @@ def a_screened_task(budget_s: float) -> Task:
     rule = RaceRule(
         max_blocks=10, confirm_blocks=3, budget_s=RACE_SHARE * budget_s, screen_iterations=15
     )
-    return replace(task, tuning=Tuning(objective="latency", rule=rule))
+    return replace(task, tuning=RaceSetup(objective="latency", rule=rule))
 
 
 def screened(job: Job) -> LaunchResult:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from corebound.records.tuning import RACE_SHARE, RaceRule
+from corebound.records.race import RACE_SHARE, RaceRule
 from corebound.stats.halving import (
     GROUP,
     HOPELESS,

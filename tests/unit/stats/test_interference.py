@@ -25,6 +25,7 @@ from corebound.stats.interference import (
     disturbed_ranges,
     is_too_much,
     refusal_of,
+    undelayed_iteration_ns,
 )
 from support.build import a_host_over_time, a_launch, a_thread, a_window, a_worker
 
@@ -379,3 +380,14 @@ def test_a_launch_may_be_delayed_as_much_as_its_slowest_thread(cpus: int) -> Non
     )
 
     assert delay(a_host_over_time(window, cpus=tuple(range(cpus)))) == pytest.approx(math.log(2))
+
+
+def test_the_bound_of_a_launch_that_was_ended_excludes_what_others_delayed() -> None:
+    delayed = a_host_over_time(
+        a_window(foreign_ms=250, waited_ms=250, most_waited_ms=250, ran_ns=250 * MS), cpus=(0,)
+    )
+    ended = replace(a_launch(status="dropped"), least_iteration_ns=4_000_000_000, host=delayed)
+
+    assert undelayed_iteration_ns(ended) == pytest.approx(2_000_000_000)
+    assert undelayed_iteration_ns(replace(ended, host=None)) == 4_000_000_000
+    assert undelayed_iteration_ns(a_launch()) is None

@@ -13,13 +13,8 @@ from msgspec.structs import replace
 from corebound.records.launch_record import Launch, TimeSlice
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
-from corebound.stats.launch_summary import (
-    counted_iterations,
-    effective_sample_size,
-    first_used_iteration,
-    summarise,
-    summarise_launch,
-)
+from corebound.stats.launch_summary import effective_sample_size, summarise, summarise_launch
+from corebound.stats.warmup import counted_iterations, first_used_iteration
 from support.build import a_cell, a_launch, a_worker
 
 MS = 1_000_000

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.records.tuning import RaceRule
+from corebound.records.race import RaceRule
 from corebound.stats.racing import Entrant, Race, finalists, look_error, replay
 
 

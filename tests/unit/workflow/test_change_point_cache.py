@@ -13,7 +13,7 @@ from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import Series
 from corebound.stats.history import incremental
-from corebound.stats.history.search import ProposedCuts
+from corebound.stats.history.change_point_search import ProposedCuts
 from corebound.workflow.change_point_cache import cached_change_points
 from support.build import a_series
 

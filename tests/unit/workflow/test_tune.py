@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.records.tuning import RaceRule
+from corebound.records.race import RaceRule
 from corebound.workflow.tune import budget_note, forecast_note
 
 # 70 % of a budget of 1,000 s is for the screening and the race.

@@ -15,8 +15,8 @@ from corebound.cli.options import Json
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
+from corebound.machine.doctor.host_settings import SettingResult
 from corebound.machine.doctor.result import CheckResult, HostCheck, State
-from corebound.machine.doctor.tuning import SettingResult
 from corebound.workflow import host_checks as workflow
 from corebound.workflow.host_checks import LIVE, HostChecks
 from corebound.workflow.options import Files, Option

@@ -14,7 +14,7 @@ from corebound.analysis.change_history import (
     environment_difference,
     is_digest,
 )
-from corebound.analysis.commands import CommandLine, point_command
+from corebound.analysis.suggested_commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name
 from corebound.present.changes import ChangeGroup, commit_link, numbered_table
 from corebound.present.sections import Table

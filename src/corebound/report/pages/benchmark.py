@@ -14,7 +14,6 @@ from corebound.analysis.change_history import (
     has_history,
     latest_text,
 )
-from corebound.analysis.commands import NO_COMMAND
 from corebound.analysis.series_names import (
     Natural,
     axes,
@@ -24,6 +23,7 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cell_names,
 )
+from corebound.analysis.suggested_commands import NO_COMMAND
 from corebound.analysis.triage import group_failures
 from corebound.analysis.wording import (
     Text,

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 
 from corebound.analysis.claims import ClaimResult, Judgement, claims_in_words, judge_claims
-from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.suggested_commands import CommandLine, reproduce_command
 from corebound.analysis.wording import VerdictWord, capital, count, rich
 from corebound.report.charts.intervals import (
     NARROW_COLUMN,

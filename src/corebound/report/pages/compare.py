@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
 from corebound.analysis.compared import ComparedRow, comparison_summary, no_difference_note
 from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.series_names import series_name
+from corebound.analysis.suggested_commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.wording import day, full_name, interval_name, rich
 from corebound.present.changes import commit_link
 from corebound.present.compare import (

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine
 from corebound.analysis.commit_comparison import CommitComparison
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.run_comparison import commit_title, recent_runs
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.wording import count, day, rich
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Container, Sequence
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import (
+from corebound.analysis.host_evidence import evidence_lines, host_evidence
+from corebound.analysis.series_names import natural_sort_key, parameters
+from corebound.analysis.suggested_commands import (
     latest_command,
     triage_commands,
 )
-from corebound.analysis.host_evidence import evidence_lines, host_evidence
-from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.triage import (
     CommitEntry,
     change_factor,

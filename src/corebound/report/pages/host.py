@@ -7,9 +7,9 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY
 from corebound.analysis.host_records import HostRecords
 from corebound.analysis.noise_floor import noise_floor_note
+from corebound.analysis.suggested_commands import CALIBRATE, DOCTOR, TOPOLOGY
 from corebound.analysis.wording import count, day, rich
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.present.sections import Fact

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from corebound.analysis.commands import CommandLine
 from corebound.analysis.host_comparison import (
     ConfigurationRow,
     HostComparison,
@@ -14,6 +13,7 @@ from corebound.analysis.host_comparison import (
     compare_hosts,
 )
 from corebound.analysis.host_records import HostRecords
+from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.wording import (
     Flag,
     Text,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corebound.analysis.commands import import_command
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.suggested_commands import import_command
 from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, strong
 from corebound.records.launch_record import ImportedProfile
 from corebound.report.elements import Head, Hero, Page

@@ -8,14 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.claims import claims_in_words, judge_claims
-from corebound.analysis.commands import FIRST, RESUME, CommandLine, reproduce_command
-from corebound.analysis.duplicate_names import long_names
-from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
-from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.recommendation import (
+from corebound.analysis.advice import (
     Advice,
     Effect,
     advise,
@@ -24,7 +17,14 @@ from corebound.analysis.recommendation import (
     headline,
     why_open,
 )
+from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.claims import claims_in_words, judge_claims
+from corebound.analysis.duplicate_names import long_names
+from corebound.analysis.host_records import Record
+from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
+from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.suggested_commands import FIRST, RESUME, CommandLine, reproduce_command
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from corebound.analysis.commands import CommandLine, scenario_command
 from corebound.analysis.launch_metrics import (
     LaunchCounts,
     discarded_launches,
@@ -15,6 +14,7 @@ from corebound.analysis.launch_metrics import (
     reason_of,
 )
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.suggested_commands import CommandLine, scenario_command
 from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, total_time
 from corebound.diagnosis.host import throttled_text

@@ -7,7 +7,7 @@ from itertools import dropwhile
 
 from msgspec import Struct
 
-from corebound.analysis.commands import original_command
+from corebound.analysis.suggested_commands import original_command
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Answer, Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult

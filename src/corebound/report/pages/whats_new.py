@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
-from corebound.analysis.commands import CommandLine, cells_command
 from corebound.analysis.host_records import Record, by_host
+from corebound.analysis.suggested_commands import CommandLine, cells_command
 from corebound.analysis.triage import (
     change_factor,
     commit_entries,

@@ -20,7 +20,8 @@ from corebound.report.charts.axis import Axis, Tick, linear_axis
 from corebound.report.charts.lines import Trace
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
-from corebound.stats.launch_summary import LaunchSummary, first_used_iteration
+from corebound.stats.launch_summary import LaunchSummary
+from corebound.stats.warmup import first_used_iteration
 from corebound.units import duration, significant, time_unit
 
 # A configuration this slow is shown in detail beside the fastest.

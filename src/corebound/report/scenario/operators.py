@@ -9,9 +9,9 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import CellProfile, ScenarioResult, cell_profiles
 from corebound.analysis.selection import drop_axes, title_of, varying_axes
+from corebound.analysis.suggested_commands import CommandLine, reproduce_command
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
 from corebound.report.scenario.configurations import UnmeasuredCells, unmeasured_cells

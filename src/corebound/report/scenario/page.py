@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from corebound.analysis.advice import advise
 from corebound.analysis.claims import judge_claims
 from corebound.analysis.fairness import checks
-from corebound.analysis.recommendation import advise
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import day, plain
 from corebound.diagnosis.evidence import Finding

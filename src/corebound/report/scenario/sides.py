@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from corebound.analysis.commands import CommandLine, cell_command
 from corebound.analysis.launch_metrics import discarded_launches
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
+from corebound.analysis.suggested_commands import CommandLine, cell_command
 from corebound.analysis.wording import (
     Label,
     count,

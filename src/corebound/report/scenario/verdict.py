@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from corebound.analysis.advice import Unconfirmed, unconfirmed
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
@@ -17,7 +18,6 @@ from corebound.analysis.launch_metrics import (
     metric_of,
 )
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
-from corebound.analysis.recommendation import Unconfirmed, unconfirmed
 from corebound.analysis.scenario_result import (
     BaselineComparison,
     CellResult,

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.stats.history.change_point import ChangePoint, level_of, ratio_of
-from corebound.stats.history.detectors import REACH, CutSides
-from corebound.stats.history.search import (
+from corebound.stats.history.change_point_search import (
     MIN_LEVEL_POINTS,
     Cut,
     Cuts,
@@ -26,6 +25,7 @@ from corebound.stats.history.search import (
     rough_spread,
     search,
 )
+from corebound.stats.history.detectors import REACH, CutSides
 from corebound.stats.history.shift_tests import (
     hodges_lehmann_shift,
     inflation,

@@ -20,6 +20,7 @@ from corebound.records.decisions import ChangeLocation
 from corebound.records.history import HistoryPoint, Series, is_failure, is_refusal
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
+from corebound.stats.history.change_point_search import MIN_LEVEL_POINTS, search
 from corebound.stats.history.detection import (
     THRESHOLD,
     change_points_of,
@@ -27,7 +28,6 @@ from corebound.stats.history.detection import (
 )
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.incremental import NewResults, SegmentCache
-from corebound.stats.history.search import MIN_LEVEL_POINTS, search
 from corebound.stats.history.shift_tests import median, spread_of
 from corebound.stats.multiplicity import benjamini_hochberg
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.commands import cell_command, reproduce_command
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
+from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain
 from corebound.records.run_record import Commit, EnvironmentLock
 from corebound.records.telemetry import Disturbance

@@ -13,10 +13,10 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.commands import reproduce_command
 from corebound.analysis.launch_metrics import cpu_of
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario, findings
 from corebound.analysis.selection import latest_results
+from corebound.analysis.suggested_commands import reproduce_command
 from corebound.analysis.throughput import is_peak_plausible
 from corebound.analysis.wording import (
     binding_name,

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from corebound.stats.history import change_point_search
 from corebound.stats.history import incremental as module
-from corebound.stats.history import search
 from corebound.stats.history.change_point import ChangePoint
 from corebound.stats.history.incremental import (
     Segment,
@@ -117,7 +117,7 @@ def test_one_more_point_needs_no_full_analysis(monkeypatch: pytest.MonkeyPatch) 
 
     def counting(logs: Array, *rest: Array, **options: Any) -> object:
         sizes.append(logs.size)
-        return search.search(logs, *rest, **options)
+        return change_point_search.search(logs, *rest, **options)
 
     monkeypatch.setattr(module, "search", counting)
     memory = SegmentCache()

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.commands import (
+from corebound.analysis.launch_metrics import migrations, span_of
+from corebound.analysis.scenario_result import analyse_scenario
+from corebound.analysis.selection import latest_results
+from corebound.analysis.suggested_commands import (
     CommandLine,
     asv_continuous_arguments,
     between_command,
@@ -26,9 +29,6 @@ from corebound.analysis.commands import (
     scenario_command,
     series_command,
 )
-from corebound.analysis.launch_metrics import migrations, span_of
-from corebound.analysis.scenario_result import analyse_scenario
-from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import ends
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch

@@ -15,13 +15,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.analysis.commands import (
-    MOST_LAUNCHES,
-    CommandLine,
-    cell_command,
-    original_command,
-    reproduce_command,
-)
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.forecast import time_of_launch
 from corebound.analysis.scenario_result import (
@@ -32,6 +25,13 @@ from corebound.analysis.scenario_result import (
     may_lead,
 )
 from corebound.analysis.selection import title_of, varying_axes
+from corebound.analysis.suggested_commands import (
+    MOST_LAUNCHES,
+    CommandLine,
+    cell_command,
+    original_command,
+    reproduce_command,
+)
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
 from corebound.analysis.wording import (
     OpenReason,
@@ -219,7 +219,7 @@ def why_open(effect: Effect, reason: OpenReason | Literal["correction"]) -> str:
     return f"{reasons[reason]}, with {min(launches)} launches of each"
 
 
-class Race(Struct, frozen=True, kw_only=True):
+class RaceDecision(Struct, frozen=True, kw_only=True):
     """What a race of `corebound tune` decided: a sentence, and what it is based on."""
 
     says: str
@@ -253,7 +253,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     best: Effect | None = None
     set: WhatToSet | None = None
     command: CommandLine | None = None
-    race: Race | None = None
+    race: RaceDecision | None = None
 
     @property
     def kept(self) -> CellResult | None:
@@ -312,7 +312,7 @@ def _compared_libraries(use: Effect) -> str:
 
 
 def advise(
-    results: Sequence[ScenarioResult], races: Mapping[tuple[str, str], Race] | None = None
+    results: Sequence[ScenarioResult], races: Mapping[tuple[str, str], RaceDecision] | None = None
 ) -> tuple[Advice, ...]:
     """What to do in each scenario; it does not depend on the other scenarios.
 
@@ -384,7 +384,7 @@ def is_oversubscribed(cell: CellResult) -> bool:
     return any(threads > len(slot.cpus) for slot in placement.slots)
 
 
-def _advise(result: ScenarioResult, race: Race | None) -> Advice:
+def _advise(result: ScenarioResult, race: RaceDecision | None) -> Advice:
     between = [*_between_libraries(result)]
     significant = suite_findings([effect.comparison for effect in between])
     ranked = [_effect(result, *pair) for pair in _alternatives(result)]

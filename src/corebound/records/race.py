@@ -49,7 +49,7 @@ class NotTried(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Tuning(Struct, frozen=True, kw_only=True):
+class RaceSetup(Struct, frozen=True, kw_only=True):
     """What a run of `corebound tune` races for.
 
     Attributes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.planning.interleaving import (
+from corebound.planning.launch_order import (
     MOST_INTERLEAVED,
     MOST_TOGETHER,
     interleave_groups,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.analysis.recommendation import (
+from corebound.analysis.advice import (
     Advice,
     Unconfirmed,
     advise,

@@ -1,0 +1,82 @@
+"""The environment variables that set a launch's threads, placement and GPUs."""
+
+from __future__ import annotations
+
+from corebound.planning.models import Placement, Slot
+from corebound.scenario.cell import Cell
+from corebound.scenario.runtimes import Pool
+
+
+def environment_variables(
+    cell: Cell, placement: Placement, slot: Slot, gpus: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """The variables of a worker or server, by name; the cell's own come last.
+
+    Args:
+        cell: Its cell.
+        placement: The cell's placement.
+        slot: Where it runs.
+        gpus: The host's GPUs, by CUDA's names. The first ones are visible, as many as the cell
+            requests; none if it requests none.
+    """
+    threads, requested = placement.threads, cell.threads
+    counts = {
+        "OMP_NUM_THREADS": threads if placement.omp is None else placement.omp,
+        "MKL_NUM_THREADS": threads if requested.mkl is None else requested.mkl,
+        "OPENBLAS_NUM_THREADS": threads,
+    }
+    pools: dict[Pool, int | None] = {
+        "intra_op": intra_op(cell, placement),
+        "inter_op": inter_op(cell, placement),
+    }
+    counts |= {variable: pools[pool] for pool, variable in cell.runtime.variables.items()}
+    env = {name: str(count) for name, count in counts.items() if count is not None}
+    env.update(_spinning(requested.blocktime))
+    if placement.backend == "openmp":
+        env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
+        env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
+    if gpus:
+        # Without this variable TensorFlow uses every GPU that it finds.
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
+    env.update(cell.env)
+    return tuple(env.items())
+
+
+def intra_op(cell: Cell, placement: Placement) -> int | None:
+    """Intra-op threads to set in the framework; None leaves its default."""
+    return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
+
+
+def inter_op(cell: Cell, placement: Placement) -> int | None:
+    """Inter-op threads to set in the framework; None leaves its default.
+
+    TensorFlow's default is a thread for each CPU, so `threads: 1` would compute with all of them.
+    """
+    if cell.threads.inter_op is None and cell.threads.intra_op is None:
+        return placement.threads if cell.runtime.inter_op == "shared" else None
+    return cell.threads.inter_op
+
+
+def preloading(
+    env: tuple[tuple[str, str], ...], library: str | None
+) -> tuple[tuple[str, str], ...]:
+    """The variables with a library preloaded, before those that are preloaded already."""
+    if library is None:
+        return env
+    variables = dict(env)
+    others = variables.get("LD_PRELOAD")
+    variables["LD_PRELOAD"] = f"{library}:{others}" if others else library
+    return tuple(variables.items())
+
+
+# libgomp's own estimate, from which it derives its default of 3 ms.
+# Source: GCC, libgomp/env.c, initialize_env.
+SPINS_A_MS = 100_000
+
+
+def _spinning(blocktime: int | str | None) -> dict[str, str]:
+    """The variables for a time to spin: one for Intel's and LLVM's runtimes, one for GNU's."""
+    if blocktime is None:
+        return {}
+    spins = blocktime if isinstance(blocktime, str) else str(blocktime * SPINS_A_MS)
+    return {"KMP_BLOCKTIME": str(blocktime), "GOMP_SPINCOUNT": spins}
