@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.texts import in_order
 from typer.testing import CliRunner
 
 from corebound.cli.app import app
@@ -70,7 +69,7 @@ def test_operators_and_time_outside_add_up_to_the_step(file: str) -> None:
 def test_a_torch_trace_has_the_operators_of_its_steps() -> None:
     profile = one(DATA / "torch.pt.trace.json.gz")
 
-    assert in_order(profile.source, "PyTorch", "trace")
+    assert profile.source == "PyTorch profiler, Chrome trace"
     assert profile.profile.iterations == 4
     # Two layers: each is one product forward; backward the first has one, the second two.
     assert calls(profile)["aten::addmm"] == 2
@@ -149,7 +148,7 @@ def test_mindspore_s_table_and_trace_agree() -> None:
     folder = one(DATA / "mindspore_ascend_ms")
     table = one(DATA / "mindspore_ascend_ms" / "FRAMEWORK" / "cpu_op_type_info_0.csv")
 
-    assert in_order(folder.source, "MindSpore", "trace")
+    assert folder.source == "MindSpore profiler, CPU trace"
     assert (folder.profile.iterations, table.profile.iterations) == (4, 4)
     assert calls(folder) == calls(table)
     # The table counts time that two kernels share twice.
@@ -417,7 +416,7 @@ def test_all_bad_files_are_reported_together(tmp_path: Path) -> None:
     assert [Path(line.partition(":")[0]).name for line in lines] == [
         "empty.csv", "foreign.json", "picture.png", "missing",
     ]  # fmt: skip
-    assert in_order(lines[0], "file is empty", "Export")
+    assert lines[0].endswith("the file is empty. Export the profile again, or omit it.")
     assert "no such file" in lines[3].lower()
 
 
@@ -439,7 +438,7 @@ def test_a_folder_without_a_profile_is_rejected(tmp_path: Path) -> None:
 
     (line,) = refused(tmp_path)
 
-    assert "no known profile" in line
+    assert "this folder contains no known profile" in line
 
 
 def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
@@ -447,13 +446,13 @@ def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, f"{head}MatMul,AI_CORE,1,2\nAdd,AI_CORE,1,many\n", "a.csv")
 
-    assert in_order(said, "row 3: ", "'many'", "time")
+    assert said.startswith("row 3: 'many' is not a time.")
 
 
 def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
     (line,) = refused(MSPROF / f"step_trace_{STAMP}.csv")
 
-    assert in_order(line, "op_summary", "op_statistic")
+    assert "Also name op_summary or op_statistic of the same export." in line
 
 
 def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
@@ -461,7 +460,7 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, json.dumps({"traceEvents": [event]}))
 
-    assert "no executed operator" in said
+    assert said.startswith("the file contains no executed operator.")
 
 
 @pytest.mark.parametrize(
@@ -470,7 +469,7 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{value},"dur":1}}'
 
-    assert "not a time" in refused_text(tmp_path, f"[{event}]")
+    assert "is not a time." in refused_text(tmp_path, f"[{event}]")
 
 
 # An event before, of 78 bytes with its comma, and one after whatever is tried.
@@ -501,7 +500,7 @@ def test_what_is_beside_the_times_of_an_event_is_not_needed(tmp_path: Path, args
 def test_a_time_that_is_no_number_is_not_read_as_one(tmp_path: Path, ts: str) -> None:
     event = ODD_EVENT.replace('"ts":5', f'"ts":{ts}') % "{}"
 
-    assert "not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
+    assert "is not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n", "]", " ] "])
@@ -559,13 +558,13 @@ def test_damage_after_the_events_says_how_many_there_were(tmp_path: Path) -> Non
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
 
-    assert "not a regular" in refused(tmp_path / "fifo.json")[0]
+    assert "not a regular file" in refused(tmp_path / "fifo.json")[0]
 
 
 def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
     said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
 
-    assert in_order(said, "damaged", "event 1")
+    assert "damaged trace, in event 1" in said
 
 
 def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 from msgspec.structs import replace
-from support.texts import in_order
 from typer.testing import CliRunner
 
 from corebound.cli.app import app
@@ -232,8 +231,8 @@ def test_asv_exports_skip_and_report_runs_without_a_commit(tmp_path: Path) -> No
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
     assert code == 0
-    assert in_order(said, "run r2: ", "no commit")
-    assert in_order(said, "run r3: ", "uncommitted changes")
+    assert "skipped run r2: no commit" in said
+    assert "skipped run r3: it measured uncommitted changes" in said
 
 
 def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
@@ -250,7 +249,7 @@ def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
     export(records, "csv", "--out", str(tmp_path / "launches.csv"))
 
-    assert (code, "commit without changes" in said) == (2, True)
+    assert (code, "no run measured a commit without changes" in said) == (2, True)
     (row,) = csv.DictReader((tmp_path / "launches.csv").read_text().splitlines())
     assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
@@ -260,7 +259,7 @@ def test_without_any_commit_nothing_is_exported_to_asv(tmp_path: Path) -> None:
 
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
-    assert (code, "commit without changes" in said) == (2, True)
+    assert (code, "no run measured a commit without changes" in said) == (2, True)
     assert not (tmp_path / "results").exists()
 
 
@@ -272,7 +271,7 @@ def test_cells_without_a_value_are_reported_and_skipped(tmp_path: Path, format_:
     code, said = export(records, format_, "--out", str(tmp_path / "out.json"))
 
     assert code == 0
-    assert in_order(said, "threads=1]: ", "failed: no memory")
+    assert "threads=1]: failed: no memory" in said
     assert "threads=1" not in (tmp_path / "out.json").read_text()
 
 
