@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import (
     context_switches,
-    disturbed_note,
     fix_of,
     launch_counts,
     median_of,
@@ -231,7 +230,7 @@ def _row(
         _equivalent_cell_note(cell),
         caveat,
         _same_mode_note(cell),
-        disturbed_note(cell.summary),
+        launch_counts(cell.launches).note,
         _beyond_axis_note(cell, axis) if axis else "",
     )
     verdict = _cell_verdict(cell)
@@ -256,7 +255,7 @@ def _cell_verdict(cell: CellResult) -> VerdictWord:
 
 
 # The launches in the charts of a page together, so that a page of many configurations stays small.
-_MOST_POINTS = 480
+_MOST_POINTS = 100
 
 
 def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
