@@ -329,7 +329,7 @@ def _threads(value: str) -> str:
         "per-cpu": "one thread per CPU",
         "host-cores": "one thread per host core",
         "cores-per-worker": "cores-per-worker threads",
-        "quota": "threads to fit the quota",
+        "quota": "threads by quota",
     }
     return rules.get(value) or _counted(value, "thread")
 

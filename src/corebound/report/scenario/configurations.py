@@ -255,15 +255,16 @@ def _cell_verdict(cell: CellResult) -> VerdictWord:
 
 
 # The launches in the charts of a page together, so that a page of many configurations stays small.
-_MOST_POINTS = 100
+_MOST_POINTS = 90
 
 
 def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
-    """The rows, of which the first keep their charts: as many as have at most these launches."""
+    """The rows, of which baselines and the first keep their charts, up to so many launches."""
     drawn = 0
     for row in rows:
         drawn += len(row.launches.own) + len(row.launches.baseline) if row.launches else 0
-        yield row if drawn <= most else replace(row, launches=None)
+        is_kept = drawn <= most or row.cell.baseline is None
+        yield row if is_kept else replace(row, launches=None)
 
 
 def _launch_chart(
