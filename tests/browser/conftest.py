@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from browser.pages import DESK, PAGES, Tabs, Windows
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
+from support.commit_sample import a_commit_comparison
 from support.fleet_sample import fleet_inputs
 from support.report_sample import (
     COMMITS,
@@ -39,7 +40,7 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="session")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sites in a folder: of a first run, of nothing yet, of all there can be, and of a fleet.
+    """Sites in a folder: of a first run, of nothing yet, of all, of a fleet, and of two commits.
 
     The first process that wants them makes them for all.
     """
@@ -68,6 +69,7 @@ def _write_sites(folder: Path) -> None:
         folder / "past",
     )
     site.write(SiteInputs(now=NOW, **fleet_inputs()), folder / "fleet")
+    site.write(SiteInputs(records=[a_commit_comparison()], now=NOW), folder / "commits")
 
 
 # Of a file, for a test may start a browser of its own, and no two can be driven at a time.

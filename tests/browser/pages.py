@@ -13,6 +13,7 @@ from support.report_sample import COMMITS_PAGE
 SCENARIO = "scenario/resnet50-inference.html"
 HISTORY = "past/scenario/resnet50-inference.html"
 BENCHMARK_PAGE = "past/history/io.Read.time_read-b69fd9f5.html"
+COMMITS_SIDES = "commits/scenario/a-scenario.commits.html"
 PAGES = (
     "index.html",
     SCENARIO,
@@ -33,6 +34,8 @@ PAGES = (
     f"past/{COMMITS_PAGE}",
     "fleet/hosts.html",
     "fleet/history.html",
+    "commits/index.html",
+    COMMITS_SIDES,
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
 _LOOK_MS = 20.0

@@ -276,9 +276,8 @@ def test_a_page_remembers_the_light_theme(sites: Path) -> None:
     loaded = re.findall(rb'(?:src|href)="[^"]*assets/([^"]*)"', scenario)
 
     assert loaded == [b"site.css", b"site.js"]
-    # Compressed it is some 10 kB.
-    assert len(styles) < 44_000
-    assert len(gzip.compress(scenario + styles + scripts)) < 120_000
+    assert len(gzip.compress(styles)) <= 10_240
+    assert len(gzip.compress(scenario + styles + scripts)) <= (16 + 10 + 14) * 1_024
 
 
 def test_a_history_zooms_by_keyboard_and_loads_the_zoom_on_demand(

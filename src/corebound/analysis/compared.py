@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.analysis.wording import (
     NOT_COMPARED,
@@ -256,7 +256,7 @@ def rows_of_cells(pairs: Sequence[PairOfCells]) -> tuple[ComparedRow, ...]:
             margin=margin,
             verdict=comparison.verdict if comparison else None,
             is_significant=is_significant,
-            note=disturbed_note(before.summary, after.summary),
+            note=launch_counts((*before.launches, *after.launches)).note,
         )
         for (before, after, comparison, margin), is_significant in zip(
             pairs, significant, strict=True

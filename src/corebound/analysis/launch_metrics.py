@@ -20,7 +20,7 @@ from corebound.stats.interference import (
     refusal_of,
     select_undisturbed,
 )
-from corebound.stats.launch_summary import CellSummary, is_too_short
+from corebound.stats.launch_summary import is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
 from corebound.units import cpu_quota, duration, percent, size
 
@@ -41,7 +41,7 @@ _ITERATION = Metric(
     heading="Median", says="median iteration", unit="iteration", each="an iteration"
 )
 _REQUEST = Metric(
-    heading="Time a request", says="time per successful request", unit="request", each="a request"
+    heading="Time per request", says="time per successful request", unit="request", each="a request"
 )
 _P90 = Metric(heading="p90", says="90th percentile", unit="request", each="a request")
 _P99 = Metric(heading="p99", says="99th percentile", unit="request", each="a request")
@@ -52,7 +52,7 @@ _RATE = Metric(
     each="a request",
 )
 _SEVERAL_METRICS = Metric(
-    heading="Figure", says="time a request or percentile", unit="request", each="a request"
+    heading="Value", says="time per request or percentile", unit="request", each="a request"
 )
 
 
@@ -156,19 +156,6 @@ def disturbed(cell: CellResult) -> tuple[Launch, ...]:
     """The launches behind a cell's value that are marked as disturbed from outside."""
     ids = {summary.launch for summary in cell.summary.launches if summary.disturbed}
     return tuple(launch for launch in cell.launches if launch.id in ids)
-
-
-def disturbed_note(*summaries: CellSummary) -> str:
-    """How many launches of these values were disturbed or discarded; empty if none were."""
-    disturbed_count = sum(summary.disturbed for summary in summaries)
-    total = sum(len(summary.launches) for summary in summaries)
-    made = sum(summary.attempts - summary.count("skipped") for summary in summaries)
-    parts = []
-    if disturbed_count:
-        parts.append(f"{disturbed_count} of {count(total, 'launch', 'launches')} disturbed")
-    if made > total:
-        parts.append(f"{made - total:,} of {count(made, 'launch', 'launches')} discarded")
-    return ", ".join(parts)
 
 
 def host_facts(launch: Launch) -> tuple[Fact, ...]:
@@ -395,11 +382,13 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         counted: The launches behind values.
+        disturbed: How many of those were disturbed nevertheless.
         discarded: (reason, how many) of those that do not count, most first.
         skipped, profiled: Records of launches that were not meant to count.
     """
 
     counted: int
+    disturbed: int
     discarded: tuple[tuple[str, int], ...]
     skipped: int
     profiled: int
@@ -424,6 +413,17 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
         return ", ".join(f"{number:,} {reason}" for reason, number in self.discarded)
 
     @property
+    def note(self) -> str:
+        """What limits the trust in values of these launches; empty if nothing does."""
+        made = count(self.counted, "launch", "launches")
+        return "; ".join(
+            (
+                *((f"{self.disturbed:,} of {made} disturbed",) if self.disturbed else ()),
+                *((f"{self.headline}: {self.reasons}",) if self.discarded else ()),
+            )
+        )
+
+    @property
     def says(self) -> str:
         """All of it: `4 of 9 launches discarded: 3 failed, 1 timed out; 2 skipped`."""
         counted = ": ".join(filter(None, (self.headline, self.reasons)))
@@ -441,11 +441,18 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
 def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:
     """Count launches by whether and why they do not count."""
     every = [*launches]
-    reasons = Counter(reason for _, reason in discarded_launches(every))
+    discarded = discarded_launches(every)
+    reasons = Counter(reason for _, reason in discarded)
+    lost = {id(launch) for launch, _ in discarded}
     measuring = [launch for launch in every if launch.kind == "measure"]
     skipped = sum(launch.status == "skipped" for launch in measuring)
     return LaunchCounts(
-        counted=len(measuring) - skipped - reasons.total(),
+        counted=len(measuring) - skipped - len(lost),
+        disturbed=sum(
+            launch.status == "ok" and is_mostly_disturbed(launch)
+            for launch in measuring
+            if id(launch) not in lost
+        ),
         discarded=tuple(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))),
         skipped=skipped,
         profiled=len(every) - len(measuring),

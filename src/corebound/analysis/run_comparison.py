@@ -13,7 +13,7 @@ from msgspec import Struct
 from corebound.analysis.change_history import environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.launch_metrics import disturbed_note
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.wording import count, day
 from corebound.errors import InputError
 from corebound.records.history import EnvironmentKey, Series
@@ -313,7 +313,7 @@ def _compared(
                 cell=summary_after.cell.key,
                 before=summary_before.median_ns,
                 after=summary_after.median_ns,
-                note=disturbed_note(summary_before, summary_after),
+                note=launch_counts((*launches_before[name], *launches_after[name])).note,
                 configuration=summary_after.cell,
                 title=title,
                 before_summary=summary_before,

@@ -102,7 +102,7 @@ _BINDINGS: dict[BindingMode, tuple[str, str]] = {
     "per-worker": ("cores per worker", "Giving each worker cores of its own"),
     "compact": ("compact", "Packing threads close together"),
     "scatter": ("scattered", "Scattering threads"),
-    "launcher": ("framework's launcher", "Using the framework's launcher"),
+    "launcher": ("PyTorch's launcher (run_cpu)", "Using PyTorch's launcher (run_cpu)"),
 }
 _VERDICTS: dict[Verdict, VerdictWord] = {
     "faster": VerdictWord(tone="good", sign="▲", word="faster"),
@@ -228,6 +228,8 @@ def binding_name(cell: Cell) -> str:
     """A cell's binding as a name: `physical cores`, `CPUs 0-3`."""
     if cell.binding.mode == "cpus":
         return f"CPUs {dict(cell.axes).get('binding', '')}".strip()
+    if cell.binding.mode == "launcher" and cell.framework == "torchserve":
+        return "TorchServe's launcher (run_cpu)"
     return _BINDINGS[cell.binding.mode][0]
 
 
@@ -270,9 +272,8 @@ def doing(cell: Cell, other: Cell) -> str:
     """What one does to get this cell instead of the other, as the subject of a sentence."""
     differing = differing_axes(cell, other)
     if "binding" in differing:
-        start = _BINDINGS[cell.binding.mode][1]
-        if cell.binding.mode == "cpus":
-            start = f"Binding to {binding_name(cell)}"
+        name, start = _BINDINGS[cell.binding.mode]
+        start = start.replace(name, binding_name(cell))
         rest = [axis_value(cell, axis) for axis in differing if axis != "binding"]
         return start + (f" with {' and '.join(rest)}" if rest else "")
     values = " and ".join(axis_value(cell, axis) for axis in differing)
@@ -325,10 +326,10 @@ def _threads(value: str) -> str:
     rules = {
         "default": "default threads",
         "per-core": "one thread per core",
-        "per-cpu": "one thread a CPU",
-        "host-cores": "as many threads as the host has cores",
+        "per-cpu": "one thread per CPU",
+        "host-cores": "one thread per host core",
         "cores-per-worker": "cores-per-worker threads",
-        "quota": "as many threads as the CPU quota allows",
+        "quota": "threads by quota",
     }
     return rules.get(value) or _counted(value, "thread")
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.advice import unconfirmed
 from corebound.analysis.duplicate_names import short_names
-from corebound.analysis.launch_metrics import disturbed_note, launch_counts
+from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
@@ -133,5 +133,5 @@ def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[
     return (
         open_note(cell.comparison, result.open_reason(cell)),
         f"not significant among {compared} comparisons" if compared and is_doubtful else "",
-        disturbed_note(cell.summary),
+        launch_counts(cell.launches).note,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -123,7 +124,10 @@ def render_pages(
     if inputs.address and can_draw():
         renderer.preview = f"{inputs.address.rstrip('/')}/{SHARE_IMAGE}"
     styles = (_source_folder("assets") / "site.css").read_text("utf-8")
-    yield "assets/site.css", styles + news_rule(history)
+    yield (
+        "assets/site.css",
+        re.sub(r"/\*.*?\*/\n?", "", styles, flags=re.DOTALL) + news_rule(history),
+    )
     yield "data/search.js", search_script(results, history, inputs.records)
     yield from _scenarios(results, inputs, context, renderer, traces)
     yield from _benchmarks(inputs, history, renderer, are_fresh)

@@ -79,6 +79,11 @@ def test_every_page_counts_alike(launches: tuple[Launch, ...]) -> None:
     assert [text for _, _, text, _ in run.scenarios] == [counts.says]
     assert len(run.uncounted) == counts.total_discarded
     assert all(notes for _, notes in run.uncounted)
+    for row in scenario.configurations.rows:
+        note = launch_counts(row.cell.launches).note
+        assert [text for text in row.notes if "launches d" in text or "launch d" in text] == (
+            [note] if note else []
+        )
     flags = [flag.title for flag in scenario.hero.flags if flag.title.endswith("discarded")]
     assert flags == ([counts.headline] if counts.total_discarded else [])
 

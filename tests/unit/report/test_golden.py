@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from support.commit_sample import a_commit_comparison
 from support.fleet_sample import fleet_inputs
 from support.paths import GOLDEN
 from support.report_sample import (
@@ -71,6 +72,17 @@ def test_the_page_of_a_race_is_as_it_was_reviewed() -> None:
 
 def test_launches_of_two_modes_are_shown_as_it_was_reviewed() -> None:
     _compare(pages_of([a_sample_of_two_modes()])["scenario/pool.html"], "scenario-modes.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"),
+    [
+        ("index.html", "overview-of-commits.html"),
+        ("scenario/a-scenario.commits.html", "commits-interleaved.html"),
+    ],
+)
+def test_a_comparison_of_commits_is_as_it_was_reviewed(name: str, golden: str) -> None:
+    _compare(pages_of([a_commit_comparison()])[name], golden)
 
 
 @pytest.fixture(scope="module")

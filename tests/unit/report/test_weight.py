@@ -17,14 +17,43 @@ from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from support.markup import Element, by_id, parse_html
 from support.paths import ROOT
-from support.report_sample import a_benchmark, a_sample, pages_of, sample_history, whole_site
+from support.report_sample import (
+    a_benchmark,
+    a_sample,
+    first_site,
+    pages_of,
+    sample_history,
+    site_over_time,
+    whole_site,
+)
 
 NIGHTS = 40
+SCENARIO = "scenario/resnet50-inference.html"
 TEMPLATES = ROOT / "reports" / "templates"
 
 
 def weight(text: str) -> int:
     return len(gzip.compress(text.encode()))
+
+
+KIB = 1_024
+
+
+@pytest.mark.parametrize(
+    ("name", "kib"),
+    [
+        ("index.html", 4),
+        (SCENARIO, 20),
+        ("history.html", 100),
+    ],
+)
+def test_pages_of_a_site_with_a_history_are_light(name: str, kib: int) -> None:
+    assert weight(site_over_time()[name]) <= kib * KIB
+
+
+@pytest.mark.parametrize(("name", "kib"), [("index.html", 4), (SCENARIO, 16)])
+def test_pages_of_one_run_are_light(name: str, kib: int) -> None:
+    assert weight(first_site()[name]) <= kib * KIB
 
 
 def noisy(nights: int, seed: int, **changes: Any) -> Series:

@@ -225,12 +225,12 @@ SIZE = 1000
 
 def x_of(across: Axis, value: float) -> str:
     """The horizontal coordinate of a value; a value beyond the axis is placed at its end."""
-    return f"{across.clipped(value) * SIZE:.1f}"
+    return f"{across.clipped(value) * SIZE:.0f}"
 
 
 def y_of(up: Axis, value: float) -> str:
     """The vertical coordinate of a value on an upward axis; one beyond it is placed at its end."""
-    return f"{(1 - up.clipped(value)) * SIZE:.1f}"
+    return f"{(1 - up.clipped(value)) * SIZE:.0f}"
 
 
 def horizontal_grid(up: Axis) -> str:

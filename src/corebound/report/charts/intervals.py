@@ -172,7 +172,8 @@ def effect_svg(shown: Comparison, others: Sequence[Comparison], axis: Axis) -> s
     places: dict[str, str] = {"good": "", "bad": "", "plain": ""}
     for other in others:
         place = f"M{x_of(axis, other.speedup_ratio)} 5V15"
-        places[verdict_word(other.verdict).tone] += place
+        tone = verdict_word(other.verdict).tone
+        places[tone] += "" if place in places[tone] else place
     return svg(
         _WIDTH,
         _SPARK_HEIGHT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -111,8 +112,8 @@ def _error_bars(x: str, y: str, point: CurvePoint, across: Axis, up: Axis) -> st
     return drawn
 
 
-# More points than this are finer than a screen shows. The extremes of each column keep every peak.
-MOST_TRACE_POINTS = 1_600
+# More points than this are finer than a column of a desk shows. The extremes keep every peak.
+MOST_TRACE_POINTS = 600
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -137,7 +138,7 @@ def trace_svg(trace: Trace) -> str:
     """Draw a trace with its cut; the horizontal axis spans all iterations."""
     points = envelope(trace.values, most=MOST_TRACE_POINTS)
     last = max(len(trace.values) - 1, 1)
-    line = "".join(f"M{'L'.join(piece)}" for piece in _visible_parts(points, last, trace.axis))
+    line = "".join(map(_steps, _visible_parts(points, last, trace.axis)))
     # The cut lies between the last discarded iteration and the first used one.
     edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
     return svg(
@@ -151,12 +152,21 @@ def trace_svg(trace: Trace) -> str:
     )
 
 
-def _visible_parts(points: Sequence[tuple[int, float]], last: int, axis: Axis) -> list[list[str]]:
+def _steps(points: Sequence[tuple[int, int]]) -> str:
+    """A line as steps from point to point, which have fewer digits than places."""
+    x, y = points[0]
+    steps = [f"{to[0] - at[0]}{to[1] - at[1]: }" for at, to in pairwise(points)]
+    return f"M{x} {y}" + (f"l{' '.join(steps)}" if steps else "")
+
+
+def _visible_parts(
+    points: Sequence[tuple[int, float]], last: int, axis: Axis
+) -> list[list[tuple[int, int]]]:
     """The coordinates of the visible parts of the line.
 
     A part ends where the line leaves the chart.
     """
-    pieces: list[list[str]] = []
+    pieces: list[list[tuple[int, int]]] = []
     before: tuple[float, float] | None = None
     for index, value in points:
         across, up = index / last, axis.share(value)
@@ -175,8 +185,8 @@ def _visible_parts(points: Sequence[tuple[int, float]], last: int, axis: Axis) -
     return pieces
 
 
-def _coordinates(across: float, up: float) -> str:
-    return f"{across * SIZE:.1f} {(1 - max(0.0, up)) * SIZE:.1f}"
+def _coordinates(across: float, up: float) -> tuple[int, int]:
+    return round(across * SIZE), round((1 - max(0.0, up)) * SIZE)
 
 
 def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], ...]:

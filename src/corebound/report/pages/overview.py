@@ -54,6 +54,7 @@ from corebound.report.pages.series_table import last_change
 from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.cell import Cell
+from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.regressions import Change
 from corebound.units import percent, ratio
@@ -377,9 +378,12 @@ def _headline(advices: Sequence[Advice]) -> _Headline:
 
 def _undecided(advices: Sequence[Advice]) -> _Headline:
     """What is known where no effect is decided, and what to run."""
+    # A comparison of commits, or of values of a setting, has a verdict and no default to keep.
+    own = [advice for advice in advices if not compared_axis(advice.result.source.document)]
+    advices = own or advices
     to_measure = next((advice for advice in advices if advice.command is not None), None)
     action = _action(to_measure) if to_measure else None
-    compared = [advice for advice in advices if advice.best]
+    compared = [advice for advice in own if advice.best]
     if not compared:
         return replace(_single_values([advice.result for advice in advices]), action=action)
     most = greatest_difference(advices)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import (
     context_switches,
-    disturbed_note,
     fix_of,
     launch_counts,
     median_of,
@@ -231,7 +230,7 @@ def _row(
         _equivalent_cell_note(cell),
         caveat,
         _same_mode_note(cell),
-        disturbed_note(cell.summary),
+        launch_counts(cell.launches).note,
         _beyond_axis_note(cell, axis) if axis else "",
     )
     verdict = _cell_verdict(cell)
@@ -256,15 +255,16 @@ def _cell_verdict(cell: CellResult) -> VerdictWord:
 
 
 # The launches in the charts of a page together, so that a page of many configurations stays small.
-_MOST_POINTS = 480
+_MOST_POINTS = 90
 
 
 def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
-    """The rows, of which the first keep their charts: as many as have at most these launches."""
+    """The rows, of which baselines and the first keep their charts, up to so many launches."""
     drawn = 0
     for row in rows:
         drawn += len(row.launches.own) + len(row.launches.baseline) if row.launches else 0
-        yield row if drawn <= most else replace(row, launches=None)
+        is_kept = drawn <= most or row.cell.baseline is None
+        yield row if is_kept else replace(row, launches=None)
 
 
 def _launch_chart(

@@ -8,18 +8,16 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import capital, count, full_name
+from corebound.analysis.wording import Label, capital, count
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 
-# The number of points in all folded charts of a page together, and the least number per chart. A
-# page with a hundred cells and a thousand nightly runs stays small.
-_FOLDED_POINTS = 4_000
-_MIN_POINTS = 40
-# So many series of other hosts have a chart, those with a change first.
-_MOST_ELSEWHERE = 60
+# The latest runs in the table of points; the CSV has all.
+_NIGHTS = 10
+# So many series of other hosts have a row, those with a change first.
+_MOST_ELSEWHERE = 20
 
 
 class ScenarioHistory(Struct, frozen=True, kw_only=True):
@@ -28,13 +26,13 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     Attributes:
         lead: What changed in the charted cells.
         panel: The chart of the baseline and the best cell.
-        folded: Each other cell, also of other hosts, with its chart.
-        unlisted: How many series of other hosts have no chart, in words; empty if all have one.
+        folded: Each other cell, also of other hosts, with its name and its last change.
+        unlisted: How many series of other hosts have no row, in words; empty if all have one.
     """
 
     lead: str
     panel: HistoryPanel
-    folded: tuple[tuple[Series, HistoryPanel], ...]
+    folded: tuple[tuple[Series, Label, Change | None], ...]
     unlisted: str
 
 
@@ -60,21 +58,13 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
             series.id,
         )
     )
-    max_points = max(_FOLDED_POINTS // max(len(others), 1), _MIN_POINTS)
     return ScenarioHistory(
         lead=f"{capital(_changes_of(charted, others, history))}.",
-        panel=history_panel(charted, history, title=f"On {charted[0].host_name}"),
+        panel=history_panel(
+            charted, history, title=f"On {charted[0].host_name}", most_nights=_NIGHTS
+        ),
         folded=tuple(
-            (
-                series,
-                history_panel(
-                    (series,),
-                    history,
-                    title=_series_name(series, history, host),
-                    most_points=max_points,
-                    most_nights=0,
-                ),
-            )
+            (series, history.label(series), next(reversed(history.changes_of(series)), None))
             for series in others
         ),
         unlisted=f"{count(unlisted, 'series', 'series')} of other hosts without a change"
@@ -109,12 +99,6 @@ def _charted_series(result: ScenarioResult, all_series: Sequence[Series]) -> lis
         keys.append(result.baseline.cell.key)
     charted = [by_cell[key] for key in dict.fromkeys(keys) if key in by_cell]
     return charted or list(all_series[:1])
-
-
-def _series_name(series: Series, history: ChangeHistory, host: str) -> str:
-    cell = history.cells.get((series.scenario, series.cell))
-    name = full_name(cell) if cell is not None else series.cell
-    return name if series.host == host else f"{name}, on {series.host_name}"
 
 
 def _changes_of(charted: Sequence[Series], others: Sequence[Series], history: ChangeHistory) -> str:

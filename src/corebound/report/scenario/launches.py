@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -63,7 +62,6 @@ def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
 # Iterations this far above the steady ones are clipped, so that one cold start does not flatten the
 # rest of the chart.
 _HEADROOM = 1.15
-_MAX_SEGMENTS = 10
 
 
 class TracePanel(Struct, frozen=True, kw_only=True):
@@ -73,16 +71,12 @@ class TracePanel(Struct, frozen=True, kw_only=True):
         cell: Its configuration.
         caption: What is drawn, with the launch's values.
         cut_note: How it reached steady state.
-        stretches: The same as a table: (iterations, minimum, median, maximum) of each tenth of
-            the launch, in `unit`.
     """
 
     cell: Cell
     caption: str
     trace: Trace
     cut_note: str
-    unit: str
-    stretches: tuple[tuple[str, str, str, str], ...]
 
     @property
     def cut_place(self) -> str:
@@ -164,23 +158,6 @@ def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
             f" {steady_state}, {values_text}",
         ),
         cut_note=steady_state,
-        unit=unit,
-        stretches=_segments(values),
-    )
-
-
-def _segments(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
-    """Ten segments of equal length, or one per iteration if there are fewer."""
-    number = min(_MAX_SEGMENTS, len(values))
-    ends = [round(len(values) * index / number) for index in range(number + 1)]
-    return tuple(
-        (
-            f"{begin + 1:,} to {end:,}" if end > begin + 1 else f"{end:,}",
-            significant(min(values[begin:end])),
-            significant(statistics.median(values[begin:end])),
-            significant(max(values[begin:end])),
-        )
-        for begin, end in pairwise(ends)
     )
 
 
@@ -213,7 +190,10 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
 
 
 def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
-    """Every launch in the order they ran."""
+    """The launches that are discarded or not steady, in the order they ran.
+
+    Those that were skipped are among the configurations.
+    """
     discarded = {launch.id: reason for launch, reason in discarded_launches(result.launches)}
     summaries = {
         summary.launch: summary
@@ -231,6 +211,9 @@ def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
         )
         for launch in result.launches
         for summary in [summaries.get(launch.id)]
+        if launch.id in discarded
+        or launch.status not in {"ok", "skipped"}
+        or (summary and (summary.disturbed or not summary.settled))
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.throughput import factors
 from corebound.analysis.wording import count, day, total_time
@@ -198,7 +200,13 @@ def topology_text(topology: Topology) -> str:
 
 def _environment_facts(result: ScenarioResult) -> tuple[Fact, ...]:
     used = {cell.cell.environment for cell in result.cells}
-    facts = [lock_fact(lock) for lock in result.run.environments if lock.name in used]
+    # The page of the run lists the packages.
+    facts = [
+        replace(fact, value=f"{fact.value}, {count(len(fact.more), 'package')}", more=())
+        for lock in result.run.environments
+        if lock.name in used
+        for fact in [lock_fact(lock)]
+    ]
     workers = [
         # With several environments, each version names its environment.
         (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)

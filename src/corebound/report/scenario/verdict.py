@@ -467,12 +467,10 @@ def _pairing_text(comparison: Comparison) -> str:
 
 def _disturbed_note(cell: CellResult, baseline: CellResult) -> str:
     """How many of both cells' launches were disturbed but kept; empty if none were."""
-    disturbed_launches = len(disturbed(cell)) + len(disturbed(baseline))
-    if not disturbed_launches:
-        return ""
-    launches = len(cell.summary.launches) + len(baseline.summary.launches)
-    was = "was" if disturbed_launches == 1 else "were"
-    return f" {disturbed_launches} of these {launches} launches {was} disturbed from outside."
+    counts = launch_counts((*cell.launches, *baseline.launches))
+    was = "was" if counts.disturbed == 1 else "were"
+    launches = f"{counts.disturbed} of these {counts.counted} launches"
+    return f" {launches} {was} disturbed from outside." if counts.disturbed else ""
 
 
 def _interval_text(summary: CellSummary) -> str:

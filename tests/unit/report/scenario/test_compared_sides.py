@@ -15,8 +15,6 @@ from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain
-from corebound.records.run_record import Commit, EnvironmentLock
-from corebound.records.telemetry import Disturbance
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.comparisons import comparisons_page
@@ -30,52 +28,21 @@ from corebound.scenario.compared_axis import (
 )
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
-from corebound.scenario.models import Scenario
 from corebound.scenario.select import select
 from support.build import a_run, a_scenario
+from support.commit_sample import (
+    BASE,
+    FILE,
+    HEAD,
+    OUTSIDE,
+    a_file,
+    compared,
+    disturbed,
+    with_builds,
+)
 from support.paths import ROOT
 from support.report_sample import NOW
 from support.results import a_result
-
-BASE, HEAD = "1f0c1f0c1f", "caf92a7000"
-OUTSIDE = Disturbance(share=1.0, by=("foreign load",), evidence=("all of it",), refused=True)
-FILE = "scenarios/hashing.yaml"
-
-
-def a_file(**changes: object) -> Scenario:
-    """The scenario as its file has it."""
-    return a_scenario(**{"matrix": {"binding": ["none"]}, "environment": "project"} | changes)
-
-
-def compared(
-    ms: dict[str, float], scenario: Scenario | None = None, *, spread: float = 0.01
-) -> ScenarioResult:
-    """A comparison of two commits, by the time of each side's iterations."""
-    both = with_compared_commits(scenario or a_file(), [BASE, HEAD], FILE)
-    times = {
-        cell.key: ms[cell.commit or ""] for cell in expand(both, FILE) if (cell.commit or "") in ms
-    }
-    run = replace(
-        a_run(scenarios=(both,)),
-        argv=("corebound", "compare-commits", "main", "HEAD", FILE, "--budget", "60s"),
-    )
-    return a_result(both, times, run=run, spread=spread)
-
-
-def disturbed(result: ScenarioResult, number: int) -> ScenarioResult:
-    """The same with so many more launches that other programs disturbed."""
-    launches = result.launches
-    refused = [
-        replace(
-            launch,
-            id=f"{launch.id}-{at}",
-            status="invalid",
-            reason="disturbed",
-            disturbance=OUTSIDE,
-        )
-        for at, launch in enumerate((launches * number)[:number])
-    ]
-    return analyse_scenario(result.run, result.source, (*launches, *refused))
 
 
 def page_of(result: ScenarioResult) -> Page:
@@ -136,19 +103,7 @@ def test_each_pair_is_shown_and_what_was_left_out_with_its_reason() -> None:
 
 def test_the_builds_are_compared_by_what_differs() -> None:
     result = compared({BASE: 10.0, HEAD: 16.0})
-    locks = [
-        EnvironmentLock(
-            name=cell.cell.environment,
-            sha256="",
-            python="3.11.2",
-            packages=("numpy==2.0", f"torch==2.{at}"),
-            commit=Commit(sha=f"{at}" * 40, subject=f"Change {at}", committed_at=NOW, dirty=False),
-        )
-        for at, cell in enumerate(result.cells)
-    ]
-    run = replace(result.run, environments=tuple(locks))
-
-    page = page_of(analyse_scenario(run, result.source, result.launches))
+    page = page_of(with_builds(result))
 
     assert dict(page.sides.builds) == {
         "Subject": ("Change 0", "Change 1"),
@@ -243,6 +198,20 @@ def test_the_overview_gives_no_advice_to_set_a_commit() -> None:
     assert HEAD in row.advice.says
     assert "slower" in row.advice.says
     assert not row.command or "--only commit" not in row.command.line
+
+
+@pytest.mark.parametrize(
+    ("head_ms", "spread"), [(16.0, 0.9), (10.0, 0.001), (10.1, 0.02), (16.0, 0.01)]
+)
+def test_the_overview_of_a_comparison_alone_has_its_verdict_as_headline(
+    head_ms: float, spread: float
+) -> None:
+    result = compared({BASE: 10.0, HEAD: head_ms}, spread=spread)
+
+    verdict = plain(overview_page([result], PageContext(now=NOW)).hero.verdict)
+
+    assert HEAD in verdict
+    assert BASE in verdict
 
 
 def test_a_page_of_a_scenario_of_its_own_is_no_comparison() -> None:

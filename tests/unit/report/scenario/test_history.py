@@ -130,5 +130,5 @@ def test_a_change_in_a_retired_series_is_not_new() -> None:
 
     page = history_in([*all_series, series])
 
-    assert any(panel.changes for _, panel in page.folded)
+    assert any(change for *_, change in page.folded)
     assert page.lead == "No change in 100 runs."

@@ -243,7 +243,7 @@ def test_server_configurations_are_compared_by_their_metric() -> None:
     result = studied(*launches)
 
     assert result.ranked[0].comparison.speedup_ratio == pytest.approx(2)
-    assert metric_of(result.cells).heading == "Time a request"
+    assert metric_of(result.cells).heading == "Time per request"
 
 
 def test_each_server_configuration_has_intervals() -> None:

@@ -12,7 +12,7 @@ from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence, TimeSlice
 from corebound.records.telemetry import QuotaUse
 from corebound.report.charts.cpu_time import INKS
-from corebound.report.scenario.launches import trace_panels, typical_launches
+from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import ThreadActivity, cpu_shares, thread_activity
 from corebound.scenario.matrix import expand
 from support.build import (
@@ -26,7 +26,7 @@ from support.build import (
     a_window,
     a_worker,
 )
-from support.report_sample import a_sample, site_over_time
+from support.report_sample import site_over_time
 
 
 def activity_of(*launches: Launch, cores: int = 2) -> ThreadActivity:
@@ -178,19 +178,6 @@ def test_a_strip_is_summarised_as_shares_of_time_per_cpu() -> None:
 
 def test_a_thread_without_sampled_time_has_no_cpus() -> None:
     assert cpu_shares([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
-
-
-def test_a_trace_is_summarised_in_ten_segments_that_cover_all_iterations() -> None:
-    (result,) = latest_results([a_sample()])
-    panels = trace_panels(typical_launches(result), result.measure.warmup)
-
-    assert panels
-    for panel in panels:
-        assert len(panel.stretches) == 10
-        assert panel.stretches[0][0] == "1 to 12"
-        assert panel.stretches[-1][0] == "109 to 120"
-        # The first iteration is the coldest, of all that were drawn.
-        assert all(float(least) <= float(middle) for _, least, middle, _ in panel.stretches)
 
 
 def test_charts_of_two_runs_have_tables_of_changes_and_points() -> None:

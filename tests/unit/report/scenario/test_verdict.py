@@ -322,7 +322,7 @@ def test_rows_show_disturbed_and_discarded_launches() -> None:
     table = configurations(studied(*launches))
 
     assert {row.cell.cell.binding.mode: row.notes for row in table.rows} == {
-        "none": ("1 of 4 launches discarded",),
+        "none": ("1 of 4 launches discarded: disturbed by other programs",),
         "one-cpu": ("same CPUs and threads as unbound", "3 of 3 launches disturbed"),
     }
     medians_ns = [row.cell.summary.median_ns for row in table.rows]
