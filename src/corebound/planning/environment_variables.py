@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from corebound.machine.topology import cpu_list
 from corebound.planning.models import Placement, Slot
 from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import axis_text
+from corebound.scenario.placeholders import fill
 from corebound.scenario.runtimes import Pool
 
 
@@ -38,8 +41,26 @@ def environment_variables(
     if gpus:
         # Without this variable TensorFlow uses every GPU that it finds.
         env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
-    env.update(cell.env)
+    values = placeholder_values(cell, placement, slot)
+    env.update((name, fill(value, values)) for name, value in cell.env)
     return tuple(env.items())
+
+
+def placeholder_values(cell: Cell, placement: Placement, slot: Slot) -> dict[str, str]:
+    """The values of the placeholders of a cell's commands and variables, but the port.
+
+    Args:
+        cell: The cell, whose parameters take precedence.
+        placement: Its placement.
+        slot: Where the worker runs.
+    """
+    return {
+        "threads": str(intra_op(cell, placement) or len(slot.cpus)),
+        "cpus": cpu_list(slot.cpus),
+        "workers": str(cell.workers),
+        "gpus": str(cell.gpus),
+        **{name: axis_text(value) for name, value in cell.parameters},
+    }
 
 
 def intra_op(cell: Cell, placement: Placement) -> int | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command
-from corebound.planning.environment_variables import inter_op, intra_op
+from corebound.planning.environment_variables import inter_op, intra_op, placeholder_values
 from corebound.planning.host_support import HostCapabilities, cannot_run
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
@@ -19,7 +19,6 @@ from corebound.planning.servers import traffic_of
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
-from corebound.scenario.matrix import axis_text
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
@@ -139,11 +138,10 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
             python=python,
         )
     slots, openmp = range(len(placement.slots)), host.openmp_of(cell)
-    request = _request(given, cell, placement)
     return replace(
         planned,
         commands=tuple(start(slot, openmp=openmp) for slot in slots),
-        requests=(request,) * len(slots),
+        requests=tuple(_request(given, cell, placement, slot) for slot in slots),
         files={
             name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
         },
@@ -172,11 +170,13 @@ _LEAST_PILOT_ITERATIONS = 6
 _PILOT_SHARE = 0.25
 
 
-def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Request:
+def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> protocol.Request:
     measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
     dropped, dropped_ns = _warm_up(measure.warmup)
-    commands = _commands(workload, cell, folder)
+    commands = _commands(
+        workload, placeholder_values(cell, placement, placement.slots[slot]), folder
+    )
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
         command=commands.get("command"),
@@ -227,11 +227,12 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
     return replace(planned, requests=tuple(requests))
 
 
-def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[str, list[str]]:
-    """The commands of a workload by their keys, with a cell's parameters; empty for a function."""
+def _commands(
+    workload: str | CommandWorkload, values: Mapping[str, str], folder: str
+) -> dict[str, list[str]]:
+    """The commands of a workload by their keys, with placeholders filled; empty for a function."""
     if not isinstance(workload, CommandWorkload):
         return {}
-    values = {name: axis_text(value) for name, value in cell.parameters}
     filled = {key: workload.arguments(key, values) for key in workload.commands()}
     return {
         key: [beside_scenario(words[0], folder), *words[1:]]

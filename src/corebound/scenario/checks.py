@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from corebound.errors import InputError
@@ -38,6 +39,7 @@ from corebound.scenario.models import (
     WarmupIterations,
     WarmupSeconds,
 )
+from corebound.scenario.placeholders import PROVIDED, placeholders_in, unknown_placeholder
 from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, RUNTIMES, Framework, with_launcher
 from corebound.scenario.settings import SETTINGS
 from corebound.scenario.yaml_reader import Flaw, Path
@@ -103,6 +105,7 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
     workload = scenario.workload
     if isinstance(workload, CommandWorkload):
         yield from _commands(workload)
+        yield from _placeholders(workload, scenario)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
         what = f"`{printable(workload)}` is not a workload."
         fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
@@ -137,6 +140,35 @@ def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
         if argument in _SHELL:
             what = f"`{argument}` would be passed to the program unchanged, not to a shell."
             yield (*path, index), what, "Write one text and `shell: true` if you want a shell."
+
+
+def _placeholders(workload: CommandWorkload, scenario: Scenario) -> Iterator[Flaw]:
+    """Check that each placeholder of a word has a value."""
+    parameters = parameter_names(scenario)
+    words = {
+        **{
+            ("workload", key, *((index,) if isinstance(command, tuple) else ())): word
+            for key, command in workload.commands().items()
+            for index, word in enumerate((command,) if isinstance(command, str) else command)
+        },
+        **{("env", name): value for name, value in scenario.env.items()},
+    }
+    for path, word in words.items():
+        if (name := unknown_placeholder(word, parameters)) is not None:
+            close = closest(name, [*parameters, *PROVIDED])
+            fix = f"Did you mean `{{{close}}}`?" if close else f"Write `parameters: {{{name}: …}}`."
+            fix += f" For the text itself, write `{{{{{name}}}}}`."
+            yield path, f"`{{{name}}}` has no value.", fix
+
+
+def parameter_names(scenario: Scenario) -> list[str]:
+    """The parameters of any of a scenario's cells, in the order of the file."""
+    entries = (*scenario.matrix.include, *scenario.profiles.values())
+    return [
+        *scenario.parameters,
+        *scenario.matrix.parameters,
+        *(name for entry in entries for name in entry.parameters),
+    ]
 
 
 def is_variable_name(name: str) -> bool:
@@ -415,7 +447,7 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     for name, parameter in parameters.items():
         if isinstance(workload, CommandWorkload):
-            yield from _command_parameter(name, parameter, workload)
+            yield from _command_parameter(name, parameter, workload, scenario)
         elif built_in is not None:
             yield from _built_in_parameter(str(workload), built_in, name, parameter)
         elif name == "gpus":
@@ -427,9 +459,11 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
 
 
 def _command_parameter(
-    name: str, parameter: LocatedValue, workload: CommandWorkload
+    name: str, parameter: LocatedValue, workload: CommandWorkload, scenario: Scenario
 ) -> Iterator[Flaw]:
-    placeholders = workload.placeholders()
+    values = [*scenario.env.values(), *chain.from_iterable(scenario.matrix.env.values())]
+    in_variables = placeholders_in(" ".join(value for value in values if value is not None))
+    placeholders = workload.placeholders() | in_variables
     if name in placeholders:
         return
     close = closest(name, sorted(placeholders))

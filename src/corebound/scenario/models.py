@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
@@ -26,6 +25,7 @@ from pydantic import (
 
 from corebound.scenario.cell import Importance
 from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
+from corebound.scenario.placeholders import fill, placeholders_in
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
 
@@ -260,7 +260,6 @@ Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 
 
 Words = Annotated[tuple[StrictStr, ...], Field(min_length=1)] | Text
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 _COMMAND = Expected(
@@ -272,7 +271,8 @@ class CommandWorkload(StrictModel):
     """A command timed whole, from start to exit; in a shell only with `shell: true`."""
 
     command: Annotated[Words, _COMMAND] = Field(
-        description="the words of the command; {NAME} stands for the parameter NAME"
+        description="the words of the command; {NAME} stands for the parameter NAME, or for the"
+        " cell's threads, cpus, workers, gpus or port"
     )
     prepare: Annotated[Words | None, _COMMAND] = Field(
         None, description="a command that runs before each iteration and is not timed"
@@ -295,16 +295,16 @@ class CommandWorkload(StrictModel):
             " ".join((words,) if isinstance(words, str) else words)
             for words in self.commands().values()
         )
-        return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
+        return placeholders_in(" ".join(texts))
 
     def arguments(self, key: str, values: Mapping[str, str]) -> tuple[str, ...] | None:
-        """One of its commands as arguments to execute, with the values of parameters.
+        """One of its commands as arguments to execute, with the values of placeholders.
 
         Other text in braces stays as it is. In a shell, values are quoted.
 
         Args:
             key: `command`, `prepare` or `cleanup`.
-            values: The parameters, by name.
+            values: The values of placeholders, by name.
 
         Returns:
             None if the workload has no such command.
@@ -312,15 +312,9 @@ class CommandWorkload(StrictModel):
         words = self.commands().get(key)
         if words is None:
             return None
-        quote = shlex.quote if self.shell else str
-
-        def value_of(match: re.Match[str]) -> str:
-            name = match[1]
-            return quote(values[name]) if name in values else match[0]
-
         if isinstance(words, str):
-            return "/bin/sh", "-c", _PLACEHOLDER.sub(value_of, words)
-        return tuple(_PLACEHOLDER.sub(value_of, word) for word in words)
+            return "/bin/sh", "-c", fill(words, values, shlex.quote)
+        return tuple(fill(word, values) for word in words)
 
 
 class MatrixEntry(Settings, OrderedModel):
