@@ -45,7 +45,7 @@ def command(
         environment, by name. The cell's own variables come last and take precedence.
     """
     words = binder(placement, placement.slots[slot])
-    env = environment_variables(cell, placement, placement.slots[slot], gpus)
+    env = environment_variables(cell, placement, slot, gpus)
     if (server := cell.runtime.server) is not None:
         threads = intra_op(cell, placement)
         server_env = server_environment(cell, server, threads)

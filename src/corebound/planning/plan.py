@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +20,11 @@ from corebound.planning.servers import traffic_of
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
+from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
+    MetricSource,
     ProfileName,
     Scenario,
     Warmup,
@@ -29,6 +32,7 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measure_for,
 )
+from corebound.scenario.placeholders import fill
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
 
@@ -166,6 +170,8 @@ def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | 
 _PILOT_ITERATIONS = 100
 _PILOT_NS = 2_000_000_000
 _LEAST_PILOT_ITERATIONS = 6
+# A command that reports what it measured repeats by itself. Its first run is not observed.
+_LEAST_REPORTING = 2
 # A long step gets fewer: the first ones end after this share of the launch's time limit.
 _PILOT_SHARE = 0.25
 
@@ -173,10 +179,10 @@ _PILOT_SHARE = 0.25
 def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> protocol.Request:
     measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
+    least = _LEAST_REPORTING if cell.metrics else _LEAST_PILOT_ITERATIONS
     dropped, dropped_ns = _warm_up(measure.warmup)
-    commands = _commands(
-        workload, placeholder_values(cell, placement, placement.slots[slot]), folder
-    )
+    values = placeholder_values(cell, placement, slot)
+    commands = _commands(workload, values, folder)
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
         command=commands.get("command"),
@@ -188,7 +194,7 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
         inter_op=inter_op(cell, placement),
         iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
         enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
-        least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
+        least_iterations=dropped + least if is_pilot else 1,
         most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
         seed=given.seed,
         path=[folder],
@@ -197,6 +203,22 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
         gpus=cell.gpus,
         project=is_project(cell.environment),
         awaits=given.scenario.is_async,
+        metrics=[_metric(source, values) for source in given.scenario.metrics],
+    )
+
+
+def _metric(source: MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
+    """How a worker finds a metric."""
+    is_json = source.json_path is not None
+    return protocol.fields(
+        protocol.MetricSource(
+            name=source.name,
+            path=parse_json_path(source.json_path) if source.json_path is not None else None,
+            samples=parse_json_path(source.samples) if source.samples and is_json else None,
+            regex=source.regex,
+            all_matches=source.samples is not None and not is_json,
+            file=None if source.file is None else fill(source.file, values),
+        )
     )
 
 

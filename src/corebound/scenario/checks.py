@@ -30,9 +30,11 @@ from corebound.scenario.matrix import (
     located,
     matching_cells,
 )
+from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
+    MetricSource,
     Profile,
     ProfileName,
     Scenario,
@@ -68,6 +70,7 @@ def check_scenario(
             skipped.
     """
     yield from _workload(scenario)
+    yield from _metrics(scenario)
     if scenario.is_async and (
         isinstance(scenario.workload, CommandWorkload) or scenario.workload in BUILT_IN
     ):
@@ -145,7 +148,7 @@ def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
 def _placeholders(workload: CommandWorkload, scenario: Scenario) -> Iterator[Flaw]:
     """Check that each placeholder of a word has a value."""
     parameters = parameter_names(scenario)
-    words = {
+    words: dict[Path, str] = {
         **{
             ("workload", key, *((index,) if isinstance(command, tuple) else ())): word
             for key, command in workload.commands().items()
@@ -154,11 +157,59 @@ def _placeholders(workload: CommandWorkload, scenario: Scenario) -> Iterator[Fla
         **{("env", name): value for name, value in scenario.env.items()},
     }
     for path, word in words.items():
-        if (name := unknown_placeholder(word, parameters)) is not None:
-            close = closest(name, [*parameters, *PROVIDED])
-            fix = f"Did you mean `{{{close}}}`?" if close else f"Write `parameters: {{{name}: …}}`."
-            fix += f" For the text itself, write `{{{{{name}}}}}`."
-            yield path, f"`{{{name}}}` has no value.", fix
+        yield from _unknown_placeholder(word, path, parameters)
+
+
+def _unknown_placeholder(word: str, path: Path, parameters: Sequence[str]) -> Iterator[Flaw]:
+    if (name := unknown_placeholder(word, parameters)) is not None:
+        close = closest(name, [*parameters, *PROVIDED])
+        fix = f"Did you mean `{{{close}}}`?" if close else f"Write `parameters: {{{name}: …}}`."
+        fix += f" For the text itself, write `{{{{{name}}}}}`."
+        yield path, f"`{{{name}}}` has no value.", fix
+
+
+def _metrics(scenario: Scenario) -> Iterator[Flaw]:
+    """Check how each metric is found, and that only a command has metrics."""
+    sources = scenario.metrics
+    if sources and not isinstance(scenario.workload, CommandWorkload):
+        yield ("metric",), "only a command has metrics.", "Write `workload: {command: [...]}`."
+    names = [source.name for source in sources]
+    for index, source in enumerate(sources):
+        path: Path = ("metric", index) if isinstance(scenario.metric, tuple) else ("metric",)
+        if source.name in names[:index]:
+            what = f"another metric is called `{printable(source.name)}`."
+            yield (*path, "name"), what, "Give each its own name."
+        if (source.json_path is None) == (source.regex is None):
+            what = "a metric is found by `json` or by `regex`."
+            yield path, what, "Write one of them."
+        else:
+            yield from _metric(source, path)
+        if source.file is not None:
+            yield from _unknown_placeholder(source.file, (*path, "file"), parameter_names(scenario))
+
+
+def _metric(source: MetricSource, path: Path) -> Iterator[Flaw]:
+    if source.regex is not None:
+        try:
+            groups = re.compile(source.regex).groups
+        except re.error as error:
+            yield (*path, "regex"), f"`regex` is not a regular expression: {error}.", "Correct it."
+            return
+        if groups != 1:
+            what = f"`regex` has {groups or 'no'} groups, not one."
+            fix = "Put the number in ( ), as in `rate: ([0-9.]+)`, and write other groups as (?: )."
+            yield (*path, "regex"), what, fix
+        if source.samples not in {None, "all"}:
+            yield (*path, "samples"), "with `regex`, samples are all matches.", "Write `all`."
+        return
+    for key, text in (("json", source.json_path), ("samples", source.samples)):
+        try:
+            parse_json_path(text or "[0]")
+        except ValueError as error:
+            what = (
+                f"`{printable(text or '')}` is not a path into JSON, at `{printable(str(error))}`."
+            )
+            yield (*path, key), what, "Write keys, [index] and [*], as in `results[0].value`."
 
 
 def parameter_names(scenario: Scenario) -> list[str]:
@@ -462,8 +513,9 @@ def _command_parameter(
     name: str, parameter: LocatedValue, workload: CommandWorkload, scenario: Scenario
 ) -> Iterator[Flaw]:
     values = [*scenario.env.values(), *chain.from_iterable(scenario.matrix.env.values())]
-    in_variables = placeholders_in(" ".join(value for value in values if value is not None))
-    placeholders = workload.placeholders() | in_variables
+    values += [source.file for source in scenario.metrics]
+    elsewhere = placeholders_in(" ".join(value for value in values if value is not None))
+    placeholders = workload.placeholders() | elsewhere
     if name in placeholders:
         return
     close = closest(name, sorted(placeholders))

@@ -230,7 +230,7 @@ def _point(varied: Values, own_values: Values, axes: Axes, scenario: Scenario, w
         settings=settings,
         parameters=parameters,
         env=env,
-        cell=_cell(settings, parameters, env, labels=labels, scenario=scenario.name, where=where),
+        cell=_cell(settings, parameters, env, labels=labels, scenario=scenario, where=where),
     )
 
 
@@ -240,7 +240,7 @@ def _cell(
     env: Mapping[str, LocatedValue],
     *,
     labels: tuple[tuple[str, str], ...],
-    scenario: str,
+    scenario: Scenario,
     where: str,
 ) -> Cell:
     fields: dict[str, Any] = {}
@@ -261,7 +261,7 @@ def _cell(
     environment, commit = environment_name(settings["environment"]), fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
     return Cell(
-        scenario=scenario,
+        scenario=scenario.name,
         axes=labels,
         binding=_resolved_binding(**parts["binding"]),
         threads=Threads(**parts["threads"]),
@@ -269,6 +269,7 @@ def _cell(
         environment=environment if commit is None else f"{environment}@{commit}",
         parameters=tuple((name, parameter.value) for name, parameter in parameters.items()),
         env=tuple(parts["env"].items()),
+        metrics=tuple(source.metric for source in scenario.metrics),
         where=where,
         **fields,
     )

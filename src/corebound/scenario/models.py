@@ -25,6 +25,7 @@ from pydantic import (
 
 from corebound.scenario.cell import Importance
 from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
+from corebound.scenario.metrics import Better, Metric
 from corebound.scenario.placeholders import fill, placeholders_in
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
@@ -317,6 +318,56 @@ class CommandWorkload(StrictModel):
         return tuple(fill(word, values) for word in words)
 
 
+class MetricSource(StrictModel):
+    """A value that the command reports, compared instead of its time."""
+
+    name: Annotated[Text, Expected("a name", "Write what the value is, such as `throughput`.")]
+    unit: Annotated[StrictStr, Expected("a unit", 'Write it as in `unit: "tokens/s"`.')] = Field(
+        "", max_length=40, description="its unit, as it is shown"
+    )
+    better: Annotated[Better, one_of("a direction", get_args(Better))] = Field(
+        description="whether higher or lower values are better"
+    )
+    json_path: Annotated[
+        Text | None, Expected("a path into JSON", 'Write it as in `json: "[-1].avg_ts"`.')
+    ] = Field(
+        None,
+        alias="json",
+        description="its path in JSON output: keys, [index] and [*] for every item of a list;"
+        " several numbers are samples, whose median is the value",
+    )
+    regex: Annotated[
+        Text | None, Expected("a regular expression", "Write one with a group: 'rate: ([\\d.]+)'.")
+    ] = Field(
+        None,
+        description="what precedes and follows it in the output, with one group for the number;"
+        " the last match counts",
+    )
+    file: Annotated[Text | None, Expected("a file", "Write its path in the working directory.")] = (
+        Field(
+            None,
+            description="the file that contains it, instead of the output; may have placeholders",
+        )
+    )
+    samples: Annotated[
+        Text | None,
+        Expected("where samples are", "Write `all` with `regex`, or a path into JSON with `json`."),
+    ] = Field(
+        None,
+        description="the tool's own repetitions: their path in JSON; with regex, `all`: every"
+        " match is a sample, and their median the value",
+    )
+
+    @property
+    def metric(self) -> Metric:
+        """What the value is."""
+        return Metric(name=self.name, unit=self.unit, better=self.better)
+
+
+def _metric_form(value: Any) -> str:
+    return "list" if isinstance(value, list | tuple) else "one"
+
+
 class MatrixEntry(Settings, OrderedModel):
     """A point, or part of one, of the matrix: what include and exclude match."""
 
@@ -448,6 +499,19 @@ class Scenario(Settings):
             "Write a built-in's name, module:function or {command: [program, word, …]}.",
         ),
     ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
+    metric: Annotated[
+        Annotated[MetricSource | None, Tag("one")]
+        | Annotated[tuple[MetricSource, ...], Field(min_length=1, max_length=16), Tag("list")],
+        Discriminator(_metric_form),
+        Expected(
+            "a metric",
+            "Write `{name: …, unit: …, better: higher, json: …}`, or a list of these.",
+        ),
+    ] = Field(
+        None,
+        description="values that the command reports, compared instead of its time; of several,"
+        " the first decides",
+    )
     is_async: Annotated[StrictBool, BOOLEAN] = Field(
         False, alias="async", description="await the result of each step"
     )
@@ -505,6 +569,13 @@ class Scenario(Settings):
         ),
     ] = Field((), max_length=64, description="published claims to check")
     _line: int | None = PrivateAttr(None)
+
+    @property
+    def metrics(self) -> tuple[MetricSource, ...]:
+        """The values that its command reports; the first is compared."""
+        if self.metric is None or isinstance(self.metric, tuple):
+            return self.metric or ()
+        return (self.metric,)
 
     @property
     def line(self) -> int | None:

@@ -20,6 +20,7 @@ from corebound.scenario.models import (
     Matrix,
     MatrixEntry,
     Measure,
+    MetricSource,
     Needs,
     Profile,
     Scenario,
@@ -57,9 +58,11 @@ class _Profiles(BaseModel):
 
 EXPECTED: Mapping[str, Expected] = {
     **{name: setting.expected for name, setting in SETTINGS.items()},
+    **expected_by_key(MetricSource),
     **expected_by_key(ExplicitCpus, ExistingEnvironment, CommandWorkload, Matrix, WarmupSeconds),
     **expected_by_key(Launches, Measure, Needs, Claim, Profile, _Profiles, Scenario),
 }
+_OF_METRIC = expected_by_key(MetricSource)
 # The number of iterations to drop, not those of a launch.
 _DROPPED = expected_by_key(WarmupIterations)["iterations"]
 
@@ -76,6 +79,8 @@ def expected_at(path: Path, node: Node) -> Expected:
         return Expected("text", f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}.")
     if parent == "parameters":
         return _VALUE
+    if "metric" in keys[:-1]:
+        return _OF_METRIC[key]
     expected = _DROPPED if (parent, key) == ("warmup", "iterations") else EXPECTED[key]
     return expected.item if is_item and expected.item is not None else expected
 
@@ -214,6 +219,7 @@ SCENARIO = FileFormat(
         "binding": ExplicitCpus,
         "environment": ExistingEnvironment,
         "workload": CommandWorkload,
+        "metric": MetricSource,
     },
     homes=("", "measure", "launches", "matrix", "needs"),
     placeholders={"schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x"},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Protocol
 
@@ -34,11 +34,13 @@ class Workload(Protocol):
         blas: The BLAS that its steps call, if it is not the framework's own.
         work: The work of one step by unit: `flop`, `items`; empty if not reported.
         prepare: Called before each step and not timed; None if nothing is to be prepared.
+        metrics: For each step, the values and samples of each metric that a command reported.
     """
 
     blas: str | None
     work: Mapping[str, float]
     prepare: Callable[[], object] | None
+    metrics: Sequence[Sequence[Sequence[float]]]
 
     def step(self) -> object:
         """Do the work once."""
@@ -58,6 +60,8 @@ class Workload(Protocol):
 
 class FunctionWorkload:
     """A workload whose step a user's or a built-in function created in this process."""
+
+    metrics: Sequence[Sequence[Sequence[float]]] = ()
 
     def __init__(self, workload: object, target: str) -> None:
         _require_finished(workload, f"`{target}`")

@@ -136,14 +136,16 @@ def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
     cuts = [first_used_iteration(worker, rule, is_alone=is_alone) for worker in launch.workers]
     worker, cut = min(
         zip(launch.workers, cuts, strict=True),
-        key=lambda pair: abs(statistics.median(pair[0].wall_ns[pair[1] :]) - summary.median_ns),
+        key=lambda pair: abs(
+            statistics.median(pair[0].wall_ns[pair[1] :]) - summary.wall_median_ns
+        ),
     )
-    length_ns, unit = time_unit(summary.median_ns)
+    length_ns, unit = time_unit(summary.wall_median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)
     axis = _trace_axis(values, cut)
     peak = max(values)
     of_all = "" if is_alone else f" of all {len(launch.workers)} workers"
-    values_text = f"median{of_all} {duration(summary.median_ns)}"
+    values_text = f"median{of_all} {duration(summary.wall_median_ns)}"
     if summary.p99_ns is not None:
         values_text += f", p99 {duration(summary.p99_ns)}"
     steady_state = steady_state_text(summary) if is_alone else f"steady from iteration {cut + 1}"

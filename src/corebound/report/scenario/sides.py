@@ -16,7 +16,7 @@ from corebound.analysis.wording import (
     full_name,
     listed,
     relative_speed,
-    time_text,
+    value_text,
 )
 from corebound.records.run_record import EnvironmentLock
 from corebound.report.charts.axis import (
@@ -136,8 +136,8 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
         rows=tuple(
             PairRow(
                 block=block + 1,
-                base=time_text(values[0].get(block)),
-                head=time_text(values[1].get(block)),
+                base=value_text(values[0].get(block), sides[0].cell),
+                head=value_text(values[1].get(block), sides[1].cell),
                 outcome=relative_speed(ratios[block])
                 if block in ratios
                 else lost.get(block, "no partner"),
