@@ -87,7 +87,7 @@ def test_a_path_has_keys_and_indices(path: str, steps: tuple[object, ...]) -> No
 
 @pytest.mark.parametrize("path", ["", ".", ".a", "a.", "a..b", "a[", "a[x]", "[*", "a]"])
 def test_other_text_is_no_path(path: str) -> None:
-    with pytest.raises(ValueError, match="^"):
+    with pytest.raises(ValueError, match=r"^"):
         parse_json_path(path)
 
 
