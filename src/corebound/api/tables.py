@@ -159,9 +159,9 @@ def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
             yield {
                 **cell_columns(result.run, pair.cell.cell),
                 "baseline": pair.baseline.cell.key,
-                "baseline_median_ns": row.before,
-                "median_ns": row.after,
-                **interval_columns("median", interval_pair(pair.cell.summary.interval), "_ns"),
+                "baseline_median_ns": pair.baseline.times.median_ns,
+                "median_ns": pair.cell.times.median_ns,
+                **interval_columns("median", interval_pair(pair.cell.times.interval), "_ns"),
                 **_values(row, _COMPARISON),
             }
 

@@ -192,6 +192,11 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         return dict(self.counts).get(status, 0)
 
     @property
+    def wall_median_ns(self) -> float | None:
+        """The wall time of an iteration of a typical launch, whatever it is judged by."""
+        return _typical(launch.wall_median_ns for launch in self.launches)
+
+    @property
     def spread_interval(self) -> Interval | None:
         """The 95 % interval of `spread_ratio`; None with fewer than two `ok` launches."""
         return variation_interval([launch.median_ns for launch in self.launches])
@@ -387,8 +392,7 @@ def value_ends(summary: CellSummary) -> tuple[float, float] | None:
 
 def is_too_short(cell: CellSummary) -> bool:
     """Whether the cell's iterations are too short for the CPU clock."""
-    walls_ns = [launch.wall_median_ns for launch in cell.launches]
-    return bool(walls_ns) and typical_launch_value(walls_ns) < LEAST_FOR_CPU_NS
+    return cell.wall_median_ns is not None and cell.wall_median_ns < LEAST_FOR_CPU_NS
 
 
 def _combine_time_slices(
