@@ -133,7 +133,12 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
         title=name,
         caption=f"{pairs} of launches" + (f"; {left_out} left out" if left_out else ""),
         chart=_chart(
-            blocks, values, ratios, tone, pair.cell.cell, f"{name}: {pairs} of launches, by block"
+            blocks,
+            values,
+            ratios,
+            tone,
+            cell=pair.cell.cell,
+            alt_text=f"{name}: {pairs} of launches, by block",
         ),
         rows=tuple(
             PairRow(
