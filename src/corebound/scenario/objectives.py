@@ -23,6 +23,7 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
         is_of_all_workers: Whether a launch is judged by what its workers do together.
         varies_workers: Whether the number of workers may change.
         is_of_metric: Whether a command that reports a metric is judged by it.
+        needs_metric: Whether there must be one; it is then the default.
     """
 
     help: str
@@ -32,6 +33,7 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
     is_of_all_workers: bool = False
     varies_workers: bool = False
     is_of_metric: bool = False
+    needs_metric: bool = False
 
     def value_of(self, cell: Cell) -> str:
         """What a value of a cell is."""
@@ -74,6 +76,7 @@ OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
         value="metric",
         words=("better", "worse"),
         is_of_metric=True,
+        needs_metric=True,
     ),
 }
 

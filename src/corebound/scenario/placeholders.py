@@ -29,18 +29,6 @@ def placeholders_in(text: str) -> frozenset[str]:
     return frozenset(name for _, name in _PLACEHOLDER.findall(text) if name)
 
 
-def value_placeholder(word: str) -> str | None:
-    """The name in braces that is the whole word, or the whole value of an option; else None.
-
-    >>> value_placeholder("{model}"), value_placeholder("--model={model}")
-    ('model', 'model')
-    >>> value_placeholder("print(f'{x}')"), value_placeholder("{{print}}")
-    (None, None)
-    """
-    match = _VALUE.fullmatch(word)
-    return match[1] if match else None
-
-
 def fill(text: str, values: Mapping[str, str], quote: Callable[[str], str] = str) -> str:
     """Replace the names in braces that have a value, and `{{name}}` by `{name}`.
 
@@ -67,7 +55,10 @@ def fill(text: str, values: Mapping[str, str], quote: Callable[[str], str] = str
 def unknown_placeholder(word: str, parameters: Collection[str]) -> str | None:
     """The placeholder of a word that is neither a parameter nor provided; None if it has none.
 
-    Only words that consist of one are judged, because other text in braces may be program text.
+    Only words that are one, and values of options, are judged: others may be program text.
+
+    >>> unknown_placeholder("--model={model}", ()), unknown_placeholder("print(f'{x}')", ())
+    ('model', None)
     """
-    name = value_placeholder(word)
-    return None if name is None or name in parameters or name in PROVIDED else name
+    match = _VALUE.fullmatch(word)
+    return None if match is None or match[1] in {*parameters, *PROVIDED} else match[1]

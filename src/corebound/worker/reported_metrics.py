@@ -51,7 +51,8 @@ class ReportedMetrics:
     def copy_to_log(self) -> None:
         """Write the end of the output to the launch's log."""
         for descriptor in self.descriptors:
-            os.write(2, _content(descriptor)[-_LOGGED_BYTES:])
+            size = os.fstat(descriptor).st_size
+            os.write(2, os.pread(descriptor, _LOGGED_BYTES, max(size - _LOGGED_BYTES, 0)))
 
     def values(self) -> list[list[float]]:
         """For each metric its value, then its samples.

@@ -40,7 +40,7 @@ from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
-from corebound.scenario.objectives import Objective
+from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
@@ -349,14 +349,15 @@ def _objective(loaded: LoadedScenario, request: TuneRequest) -> Objective:
     Raises:
         InputError: The metric is requested, and there is none.
     """
-    has_metric = bool(loaded.scenario.metrics)
-    if request.objective == "metric" and not has_metric:
+    if loaded.scenario.metrics and request.objective is None:
+        return next(name for name, spec in OBJECTIVES.items() if spec.needs_metric)
+    if OBJECTIVES[request.aim].needs_metric and not loaded.scenario.metrics:
         raise InputError(
             what=f"{loaded.scenario.name} has no metric.",
-            where="--objective metric",
+            where=f"--objective {request.aim}",
             fix="Add `metric:` to the scenario, or name another objective.",
         )
-    return "metric" if has_metric and request.objective is None else request.aim
+    return request.aim
 
 
 def _rule(measure: Measure, budget_s: float | None) -> RaceRule:
