@@ -67,11 +67,9 @@ def metric_of(cells: Collection[CellResult]) -> Metric:
     }
     if not shapes:
         reported = next((cell.cell.metric for cell in cells if cell.cell.metric), None)
-        return (
-            replace(_ITERATION, heading=reported.name, says=reported.name)
-            if reported
-            else (_ITERATION)
-        )
+        if reported is None:
+            return _ITERATION
+        return replace(_ITERATION, heading=reported.name, says=reported.name)
     names = {
         _RATE
         if shape == "rate-search"

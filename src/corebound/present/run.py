@@ -86,16 +86,13 @@ def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
         result: The scenario.
         compared: The number of comparisons that `result.decided` is corrected for; 0 if it is not.
     """
-    others = result.cells[0].cell.metrics[1:] if result.cells else ()
+    metrics = [source.metric.name for source in result.scenario.metrics]
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     return Table(
         title=result.scenario.title,
         columns=(
             Column(axes or "configuration", "long"),
-            Column(
-                result.scenario.metrics[0].name if result.scenario.metrics else "median", "number"
-            ),
-            *(Column(other.name, "number") for other in others),
+            *(Column(name, "number") for name in metrics or ("median",)),
             Column("interval plot", "effects"),
             Column("against the baseline", "number"),
             Column("verdict", "long"),

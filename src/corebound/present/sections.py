@@ -135,15 +135,15 @@ class Duration(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The duration with its unit; a dash without one."""
-        return (
-            time_text(self.value_ns) if self.cell is None else value_text(self.value_ns, self.cell)
-        )
+        return value_text(self.value_ns, self.cell) if self.cell else time_text(self.value_ns)
 
     @property
     def bounds(self) -> str:
         """The interval with its unit, if that is another one; empty if there is none."""
-        if self.interval is None or self.cell is not None:
-            return value_bounds(self.interval, self.cell, self.value_ns) if self.cell else ""
+        if self.cell is not None:
+            return value_bounds(self.interval, self.cell, self.value_ns)
+        if self.interval is None:
+            return ""
         return within(self.interval.low, self.interval.high, time_text, beside=self.value_ns)
 
 

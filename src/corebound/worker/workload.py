@@ -34,13 +34,15 @@ class Workload(Protocol):
         blas: The BLAS that its steps call, if it is not the framework's own.
         work: The work of one step by unit: `flop`, `items`; empty if not reported.
         prepare: Called before each step and not timed; None if nothing is to be prepared.
-        metrics: For each step, the values and samples of each metric that a command reported.
     """
 
     blas: str | None
     work: Mapping[str, float]
     prepare: Callable[[], object] | None
-    metrics: Sequence[Sequence[Sequence[float]]]
+
+    @property
+    def metrics(self) -> Sequence[Sequence[Sequence[float]]]:
+        """For each step, the values and samples of each metric that a command reported."""
 
     def step(self) -> object:
         """Do the work once."""
