@@ -167,7 +167,7 @@ def screened_table(result: TuneResult) -> Table:
         rows=tuple(
             (
                 Named(capital(known[key]), _roles(result, key)),
-                _screened_text(out[key]),
+                _screened_text(out[key], _words(result)[1]),
                 _value(result.summary(key)),
                 Duration(result.summaries[key].cpu_median_ns),
             )
@@ -177,7 +177,7 @@ def screened_table(result: TuneResult) -> Table:
     )
 
 
-def _screened_text(left: Dropped) -> str:
+def _screened_text(left: Dropped, worse: str) -> str:
     """Why a configuration did not race; its few iterations give no interval."""
     if left.reason is not None:
         bound = f"at least {left.ratio[1]:,.1f}× slower; " if left.ratio else ""
@@ -185,8 +185,8 @@ def _screened_text(left: Dropped) -> str:
     if left.ratio is None:
         return ""
     if left.ratio[0] >= HOPELESS:
-        return f"at least {HOPELESS:.0f}× slower"
-    return f"{left.ratio[0]:.2f}× slower"
+        return f"at least {HOPELESS:.0f}× {worse}"
+    return f"{left.ratio[0]:.2f}× {worse}"
 
 
 def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:

@@ -214,11 +214,11 @@ def _metric(source: MetricSource, path: Path) -> Iterator[Flaw]:
 
 def parameter_names(scenario: Scenario) -> list[str]:
     """The parameters of any of a scenario's cells, in the order of the file."""
-    entries = (*scenario.matrix.include, *scenario.profiles.values())
     return [
         *scenario.parameters,
         *scenario.matrix.parameters,
-        *(name for entry in entries for name in entry.parameters),
+        *(name for entry in scenario.matrix.include for name in entry.parameters),
+        *(name for profile in scenario.profiles.values() for name in profile.parameters),
     ]
 
 
