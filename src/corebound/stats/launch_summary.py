@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from corebound.records.launch_record import Launch, Served, Status, Worker
+from corebound.records.launch_record import Launch, Served, Status
 from corebound.scenario.cell import Cell
 from corebound.stats.interference import delay, is_mostly_disturbed, select_undisturbed
 from corebound.stats.intervals import (
@@ -25,7 +25,14 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import judged_value_ns
-from corebound.stats.warmup import SteadyState, Warmup, drop_warmup, steady_state, worst
+from corebound.stats.warmup import (
+    SteadyState,
+    Warmup,
+    drop_warmup,
+    reported_times,
+    steady_state,
+    worst,
+)
 
 # One iteration in a hundred takes longer than p99. With fewer iterations, possibly none does.
 LEAST_FOR_P99 = 100
@@ -244,7 +251,7 @@ def summarise_launch(launch: Launch, warmup: Warmup, metric: int = 0) -> LaunchS
         drop_warmup(worker, warmup, is_alone=is_alone, reported=reported)
         for worker in launch.workers
         if worker.wall_ns
-        for reported in [_reported(launch.cell, worker, metric)]
+        for reported in [reported_times(launch.cell, worker, metric)]
     ]
     if not used:
         raise ValueError(f"launch {launch.id} has no samples")
@@ -281,14 +288,6 @@ def summarise_launch(launch: Launch, warmup: Warmup, metric: int = 0) -> LaunchS
         disturbed=is_mostly_disturbed(launch),
         delay=delay(launch.host),
     )
-
-
-def _reported(cell: Cell, worker: Worker, metric: int) -> list[tuple[float, ...]]:
-    """For each iteration the value and the samples of a metric as times; empty without it."""
-    if not 0 <= metric < len(cell.metrics):
-        return []
-    as_time_ns = cell.metrics[metric].as_time_ns
-    return [tuple(map(as_time_ns, each[metric])) for each in worker.metrics]
 
 
 def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:

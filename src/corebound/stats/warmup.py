@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from corebound.records.launch_record import Worker
+from corebound.scenario.cell import Cell
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.segmentation import change_points, cuts_before_elbow
 
@@ -260,15 +261,26 @@ def counted_iterations(worker: Worker, *, is_alone: bool) -> list[int]:
     return [0, *chain.from_iterable(_counted_by_time_slice(worker, is_alone=is_alone))]
 
 
-def first_used_iteration(worker: Worker, warmup: Warmup, *, is_alone: bool) -> int:
+def reported_times(cell: Cell, worker: Worker, metric: int = 0) -> list[tuple[float, ...]]:
+    """For each iteration the value and the samples of a metric as times; empty without it."""
+    if not 0 <= metric < len(cell.metrics):
+        return []
+    as_time_ns = cell.metrics[metric].as_time_ns
+    return [tuple(map(as_time_ns, each[metric])) for each in worker.metrics]
+
+
+def first_used_iteration(
+    worker: Worker, warmup: Warmup, *, is_alone: bool, reported: Sequence[tuple[float, ...]] = ()
+) -> int:
     """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
         worker: With its iterations.
         warmup: `Measure.warmup`.
         is_alone: Whether it is the only worker of its launch.
+        reported: Its `reported_times`, if the launch is judged by them.
     """
-    return _settle(worker, warmup, is_alone=is_alone).used[0]
+    return _settle(worker, warmup, is_alone=is_alone, reported=reported).used[0]
 
 
 # The search takes times in nanoseconds; the unit of what a command reports does not matter.

@@ -21,7 +21,7 @@ from corebound.report.charts.lines import Trace
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary
-from corebound.stats.warmup import first_used_iteration
+from corebound.stats.warmup import first_used_iteration, reported_times
 from corebound.units import duration, significant, time_unit
 
 # A configuration this slow is shown in detail beside the fastest.
@@ -133,7 +133,12 @@ def settled_text(result: ScenarioResult) -> str:
 def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
     cell, launch, summary = typical.cell, typical.launch, typical.summary
     is_alone = len(launch.workers) == 1
-    cuts = [first_used_iteration(worker, rule, is_alone=is_alone) for worker in launch.workers]
+    cuts = [
+        first_used_iteration(
+            worker, rule, is_alone=is_alone, reported=reported_times(launch.cell, worker)
+        )
+        for worker in launch.workers
+    ]
     worker, cut = min(
         zip(launch.workers, cuts, strict=True),
         key=lambda pair: abs(
