@@ -69,7 +69,7 @@ def metric_of(cells: Collection[CellResult]) -> Metric:
         reported = next((cell.cell.metric for cell in cells if cell.cell.metric), None)
         if reported is None:
             return _ITERATION
-        return replace(_ITERATION, heading=reported.name, says=reported.name)
+        return replace(_ITERATION, heading=capital(reported.name), says=reported.name)
     names = {
         _RATE
         if shape == "rate-search"

@@ -174,7 +174,8 @@ def _comparison_axis(result: ScenarioResult) -> Axis | None:
 def _lead(result: ScenarioResult) -> str:
     parts = [_number_text(result)]
     if result.ranked:
-        parts.append(f"compared with {_baseline_name(result)}, fastest first")
+        order = "best first" if result.scenario.metrics else "fastest first"
+        parts.append(f"compared with {_baseline_name(result)}, {order}")
     return f"{', '.join(parts)}."
 
 
