@@ -307,7 +307,7 @@ class WorkerConnection(ChildConnection):
             case protocol.Samples():
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
-                self._metrics += (tuple(map(tuple, each)) for each in message.metrics)
+                self._metrics += (tuple(map(tuple, each)) for each in message.metrics or ())
             case protocol.TimeSlices():
                 self._time_slices += zip(message.iterations, message.began_us, strict=True)
             case operator_table.Profile():

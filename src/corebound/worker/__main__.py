@@ -142,7 +142,7 @@ class _Report:
             samples = protocol.Samples(
                 wall_ns=walls[part].tolist(),
                 cpu_ns=cpus[part].tolist(),
-                metrics=self._workload.metrics[part],
+                metrics=self._workload.metrics[part] or None,
             )
             self._reply.send(samples)
         for start in range(self._time_slices, len(lengths), protocol.SAMPLES_A_MESSAGE):

@@ -263,13 +263,13 @@ class Samples(Struct):
 
     `cpu_ns` holds the CPU time of the worker's process (or of the command, if one is
     timed) for each of the same iterations. `metrics` holds, for each of them and each metric of
-    the request, the value and the samples that the command reported.
+    the request, the value and the samples that the command reported; None without metrics.
     """
 
     kind: Literal["samples"] = "samples"
     wall_ns: list[int]
     cpu_ns: list[int]
-    metrics: Sequence[Sequence[Sequence[float]]] = ()
+    metrics: Sequence[Sequence[Sequence[float]]] | None = None
 
 
 class TimeSlices(Struct):
