@@ -206,8 +206,12 @@ def _with_comments(artefact: Artefact, about: Sequence[str]) -> Artefact:
 
 
 def _without_own_variables(command: Command) -> Command:
-    """A command without the variables that only corebound's own servers read."""
-    env = tuple((name, value) for name, value in command.env if not name.startswith("COREBOUND_"))
+    """A command without what only a launch has: its port, and variables of built-in servers."""
+    env = tuple(
+        (name, value)
+        for name, value in command.env
+        if not name.startswith("COREBOUND_") and "{port}" not in value
+    )
     return replace(command, env=env)
 
 

@@ -33,8 +33,11 @@ from corebound.scenario.models import (
     measure_for,
 )
 from corebound.scenario.placeholders import fill
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
+
+AnyWorkload = str | CommandWorkload | ServerWorkload
 
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
@@ -51,10 +54,12 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why the cell's
     operators cannot be profiled, if they cannot. A server has one command, and `traffic`
-    and `python` (its environment's interpreter) instead of requests. `threads` is the number
-    of each worker, None if only the framework knows it. `duplicate_of` is the cell that is
-    launched instead, if both are the same on the host. `files` maps paths in the working directory
-    to the files that are linked there; `working_directory` is None if each launch gets a new one.
+    and `python` (its environment's interpreter) instead of requests; a running service has no
+    command. `own` is a server that is not built in, with `{port}` still in it, and `folder` that of
+    its scenario. `threads` is the number of each worker, None if only the framework knows it.
+    `duplicate_of` is the cell that is launched instead, if both are the same on the host. `files`
+    maps paths in the working directory to the files that are linked there; `working_directory` is
+    None if each launch gets a new one.
     """
 
     cell: Cell
@@ -66,6 +71,8 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     unprofiled: CannotRun | None = None
     traffic: Traffic | None = None
     python: str | None = None
+    own: ServerWorkload | None = None
+    folder: str = ""
     threads: int | None = None
     files: Mapping[str, str] = {}
     working_directory: str | None = None
@@ -130,14 +137,29 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
         requests=(),
         unfit=None,
         unprofiled=unprofiled(scenario, cell),
+        files={
+            name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
+        },
+        working_directory=folder if _is_in_folder(scenario) else None,
     )
     start = partial(
         command, cell, placement, python=python, gpus=host.gpus, inherits=scenario.pass_env
     )
-    if cell.runtime.server is not None and isinstance(scenario.workload, str):
+    if isinstance(workload := scenario.workload, ServerWorkload):
+        own = workload.filled(placeholder_values(cell, placement, 0))
+        program, *words = own.server.command if own.server is not None else ("",)
         return replace(
             planned,
-            commands=(start(0, target=_target(scenario.workload, cell)),),
+            commands=(start(0, own=(beside_scenario(program, folder), *words)),) if program else (),
+            own=own,
+            folder=folder,
+            traffic=traffic_of(cell, measure, seed=given.seed, requests=own.requests),
+            python=python,
+        )
+    if cell.runtime.server is not None and isinstance(workload, str):
+        return replace(
+            planned,
+            commands=(start(0, target=_target(workload, cell)),),
             traffic=traffic_of(cell, measure, seed=given.seed),
             python=python,
         )
@@ -146,12 +168,15 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
         planned,
         commands=tuple(start(slot, openmp=openmp) for slot in slots),
         requests=tuple(_request(given, cell, placement, slot) for slot in slots),
-        files={
-            name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
-        },
-        working_directory=folder if scenario.working_directory == "scenario" else None,
         threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
     )
+
+
+def _is_in_folder(scenario: Scenario) -> bool:
+    """Whether launches work in the scenario's folder; servers of the user's own do by default."""
+    if "working_directory" in scenario.model_fields_set or scenario.files:
+        return scenario.working_directory == "scenario"
+    return isinstance(scenario.workload, ServerWorkload)
 
 
 def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | None:
@@ -184,7 +209,7 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
     values = placeholder_values(cell, placement, slot)
     commands = _commands(workload, values, folder)
     return protocol.Request(
-        target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
+        target=_target(workload, cell) if isinstance(workload, str) else None,
         command=commands.get("command"),
         prepare=commands.get("prepare"),
         cleanup=commands.get("cleanup"),
@@ -250,7 +275,7 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
 
 
 def _commands(
-    workload: str | CommandWorkload, values: Mapping[str, str], folder: str
+    workload: AnyWorkload, values: Mapping[str, str], folder: str
 ) -> dict[str, list[str]]:
     """The commands of a workload by their keys, with placeholders filled; empty for a function."""
     if not isinstance(workload, CommandWorkload):
@@ -264,7 +289,7 @@ def _commands(
 
 
 def _parameters(
-    workload: str | CommandWorkload, cell: Cell, folder: str
+    workload: AnyWorkload, cell: Cell, folder: str
 ) -> dict[str, str | int | float | bool]:
     """A cell's parameters, with the paths of files as the worker, in its own folder, finds them."""
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import HOST, Binding, Cell, NamedMode, Threads, framework_of
 from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, Scenario
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
 from corebound.scenario.yaml_reader import Path
 
@@ -260,6 +261,8 @@ def _cell(
     fields.pop("environment")
     environment, commit = environment_name(settings["environment"]), fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
+    if isinstance(scenario.workload, ServerWorkload):
+        framework = scenario.workload.framework
     return Cell(
         scenario=scenario.name,
         axes=labels,

@@ -27,6 +27,7 @@ from corebound.scenario.cell import Importance
 from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
 from corebound.scenario.metrics import Better, Metric
 from corebound.scenario.placeholders import fill, placeholders_in
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
 
@@ -368,6 +369,13 @@ def _metric_form(value: Any) -> str:
     return "list" if isinstance(value, list | tuple) else "one"
 
 
+def _workload_form(value: Any) -> str:
+    is_server = isinstance(value, ServerWorkload) or (
+        isinstance(value, Mapping) and bool(value.keys() & ServerWorkload.model_fields.keys())
+    )
+    return "served" if is_server else mapping_or_plain(value)
+
+
 class MatrixEntry(Settings, OrderedModel):
     """A point, or part of one, of the matrix: what include and exclude match."""
 
@@ -492,13 +500,19 @@ class Scenario(Settings):
         " nor fail `corebound regressions`",
     )
     workload: Annotated[
-        Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
-        Discriminator(mapping_or_plain),
+        Annotated[Text, Tag("plain")]
+        | Annotated[CommandWorkload, Tag("keys")]
+        | Annotated[ServerWorkload, Tag("served")],
+        Discriminator(_workload_form),
         Expected(
             "a workload",
-            "Write a built-in's name, module:function or {command: [program, word, …]}.",
+            "Write a built-in's name, module:function, {command: [program, word, …]}, or"
+            " {server: …, requests: …}.",
         ),
-    ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
+    ] = Field(
+        description="a built-in, module:function next to this file, {command: [...]}, or"
+        " {server: {...}, requests: {...}}"
+    )
     metric: Annotated[
         Annotated[MetricSource | None, Tag("one")]
         | Annotated[tuple[MetricSource, ...], Field(min_length=1, max_length=16), Tag("list")],
@@ -544,7 +558,9 @@ class Scenario(Settings):
     working_directory: Annotated[
         Literal["empty", "scenario"], one_of("a working directory", ("empty", "scenario"))
     ] = Field(
-        "empty", description="empty: a new folder for each launch; scenario: this file's folder"
+        "empty",
+        description="empty: a new folder for each launch; scenario: this file's folder, the"
+        " default of a server of your own without `files`",
     )
     matrix: Annotated[
         Matrix, Expected("a mapping of axes", "Write axes as `threads: [1, 2]`, one on each line.")

@@ -28,6 +28,12 @@ from corebound.scenario.models import (
     WarmupSeconds,
 )
 from corebound.scenario.runtimes import ALIASES
+from corebound.scenario.server_workload import (
+    ExpectedAnswer,
+    Requests,
+    ServerProcess,
+    ServerWorkload,
+)
 from corebound.scenario.settings import (
     SETTINGS,
     ExistingEnvironment,
@@ -60,6 +66,7 @@ EXPECTED: Mapping[str, Expected] = {
     **{name: setting.expected for name, setting in SETTINGS.items()},
     **expected_by_key(MetricSource),
     **expected_by_key(ExplicitCpus, ExistingEnvironment, CommandWorkload, Matrix, WarmupSeconds),
+    **expected_by_key(ServerWorkload, ServerProcess, Requests, ExpectedAnswer),
     **expected_by_key(Launches, Measure, Needs, Claim, Profile, _Profiles, Scenario),
 }
 _OF_METRIC = expected_by_key(MetricSource)
@@ -191,6 +198,10 @@ def _may_unset(path: Path) -> bool:
     return is_nullable(nearest_key(path)) or 0 < len(below) <= 2
 
 
+class _Workload(CommandWorkload, ServerWorkload):
+    """The keys of both forms of a workload that has keys."""
+
+
 class _Warmup(WarmupIterations, WarmupSeconds):
     """The keys of both forms of a warm-up."""
 
@@ -218,7 +229,10 @@ SCENARIO = FileFormat(
         "needs": Needs,
         "binding": ExplicitCpus,
         "environment": ExistingEnvironment,
-        "workload": CommandWorkload,
+        "workload": _Workload,
+        "server": ServerProcess,
+        "requests": Requests,
+        "expect": ExpectedAnswer,
         "metric": MetricSource,
     },
     homes=("", "measure", "launches", "matrix", "needs"),
