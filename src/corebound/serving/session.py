@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from corebound.errors import CoreboundError
@@ -329,6 +330,9 @@ class _Session:
         self._listen(lambda: self._connection.answered is not None)
         after_ns = cpu_ns_by_process(self._tree())
         self._monitor.stop()
+        if self._connection.answered is not None and self._connection.answered.errors:
+            self._processes.wait(POLL_S)  # requests fail a moment before the server's end is known
+        self._require_alive()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
     def _new_monitor(
@@ -355,19 +359,25 @@ class _Session:
                 self._connection.receive()
                 if not is_done():
                     self._connection.ended(code)
-            code = None if self._root is None else self._processes.exit_code(self._root)
-            if code is not None:
-                raise ServerError(
-                    what=f"it ended with {code} while requests were sent.",
-                    where="server",
-                    fix="See its output in the launch's log.",
-                )
+            self._require_alive()
             if (failure := self._connection.failure) is not None:
                 raise ServerError(
                     what=failure.what,
                     where="load generator",
                     fix=failure.fix or "See its traceback in the launch's log.",
                 )
+
+    def _require_alive(self) -> None:
+        code = None if self._root is None else self._processes.exit_code(self._root)
+        if code is not None:
+            # Its complaint about the end would hide the server's last output in the log.
+            with suppress(ProcessLookupError):
+                os.kill(self._connection.pid, signal.SIGKILL)
+            raise ServerError(
+                what=f"it ended with {code} while requests were sent.",
+                where="server",
+                fix="See its output in the launch's log.",
+            )
 
     def _stop(self, server: AnyServer) -> int:
         """Ask the server to stop and wait up to `STOP_S`; the rest is killed later."""
