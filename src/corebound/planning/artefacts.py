@@ -42,13 +42,13 @@ ArtefactKind = Literal[
 ]
 KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
 # The kinds that only cells of some frameworks have. A command or a function of the user's, whose
-# framework is `none`, may run any program.
+# framework is `none`, and a server of the user's own may run any program.
 OF_FRAMEWORKS: Mapping[ArtefactKind, tuple[Framework, ...]] = {
     "torchserve": ("torchserve",),
     "onnxruntime": ("onnxruntime",),
     "openvino": ("openvino",),
-    "llama.cpp": ("llama-cpp", "llama-server", "none"),
-    "vllm": ("none",),
+    "llama.cpp": ("llama-cpp", "llama-server", "none", "own-server"),
+    "vllm": ("none", "own-server"),
 }
 
 
