@@ -51,7 +51,7 @@ pytestmark = [
 class Misled:
     """A server whose PATH begins with another folder than it was given."""
 
-    def __init__(self, server: Server, first: Path) -> None:
+    def __init__(self, server: Server | DeclaredServer, first: Path) -> None:
         self._server, self._first = server, first
 
     def __getattr__(self, name: str) -> Any:
