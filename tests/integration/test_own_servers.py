@@ -196,7 +196,7 @@ def test_a_server_that_misbehaves_is_a_failed_launch_with_its_output(
     assert outcome.status == "failed"
     assert reason in (outcome.reason or "")
     assert "starting" in outcome.log
-    assert "Traceback" not in outcome.log
+    assert "BrokenPipeError" not in outcome.log  # the generator's
     assert outcome.fix
 
 
@@ -296,7 +296,10 @@ int main(int count, char **words) {
     for (;;) {
         int client = accept(listener, 0, 0);
         char request[65536];
-        while (read(client, request, sizeof request) > 0) write(client, answer, strlen(answer));
+        while (read(client, request, sizeof request) > 0) {
+            usleep(5000);
+            write(client, answer, strlen(answer));
+        }
         close(client);
     }
 }
