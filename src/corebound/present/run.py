@@ -26,6 +26,7 @@ from corebound.analysis.wording import (
     value_text,
     verdict_word,
 )
+from corebound.planning.models import UNKNOWN
 from corebound.present.sections import (
     Change,
     Column,
@@ -62,7 +63,9 @@ def run_sections(
         is_calibrated &= calibration is not None or not result.ranked
         fewest = min((len(pair.cell.summary.launches) for pair in result.ranked), default=0)
         seen, floor = unconfirmed(result), noise_floor_note(calibration, launches=fewest)
-        notes = (seen.text if seen else "", *mode_notes(result), floor)
+        is_unknown = any(cell.placement and cell.placement.is_unknown for cell in result.cells)
+        placed = UNKNOWN if is_unknown else ""
+        notes = (seen.text if seen else "", *mode_notes(result), floor, placed)
         table = scenario_table(result, compared=compared)
         yield replace(table, notes=tuple(filter(None, notes)))
     if not is_calibrated:

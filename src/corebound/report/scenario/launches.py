@@ -41,7 +41,7 @@ def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
     return tuple(
         TypicalLaunch(cell=cell, launch=typical[0], summary=typical[1])
         for cell in _interesting_cells(result)
-        if (typical := typical_launch(cell))
+        if (typical := typical_launch(cell)) and typical[0].workers
     )
 
 
