@@ -20,7 +20,7 @@ _NAMES = {
     "api.tune": "Tuning VerifiedTuning tune verify_tuning",
     "errors": "CoreboundError",
     "launch.environments": "EnvironmentStatus",
-    "machine.doctor.tuning": "SettingResult",
+    "machine.doctor.host_settings": "SettingResult",
     "machine.topology": "Topology",
     "stats.history.alerts": "HistoryChange",
     "workflow.environments": (

@@ -106,7 +106,7 @@ def test_a_body_arrives_whole_however_large(
             port=order.port,
             path="/ok",
             content_type="image/jpeg",
-            body_file=str(body),
+            body_files=(str(body),),
         )
     )
 
@@ -326,7 +326,7 @@ def test_without_ab_the_error_says_how_to_install_it(server: Server, tmp_path: P
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"body_file": "/nowhere/at/all"}, "/nowhere/at/all"),
+        ({"body_files": ("/nowhere/at/all",)}, "/nowhere/at/all"),
         ({"host": "no.such.host.invalid"}, "no.such.host.invalid"),
         ({"connections": 10**9}, "open files"),
         ({"path": "/a b"}, "plain"),

@@ -159,6 +159,7 @@ def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
 
         def model(execute: Any) -> ServedModel:
             right = made(execute)
+            assert right is not None
             folder = order.scratch / "model"
             shutil.copytree(right.folder, folder)
             found = json.loads(right.expected.read_bytes())
@@ -180,6 +181,7 @@ def broken_model(order: ServingSpec) -> ServingSpec:
 
     def model(execute: Any) -> ServedModel:
         right = made(execute)
+        assert right is not None
         folder = order.scratch / "model"
         shutil.copytree(right.folder, folder)
         (folder / right.file.name).write_bytes(b"no TorchScript")

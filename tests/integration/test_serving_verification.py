@@ -23,6 +23,7 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
 from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
+from corebound.serving.own_server import DeclaredServer
 from corebound.serving.processes import Processes, await_workers
 from corebound.serving.served_model import ServedModel
 from corebound.serving.servers import Server
@@ -50,7 +51,7 @@ pytestmark = [
 class Misled:
     """A server whose PATH begins with another folder than it was given."""
 
-    def __init__(self, server: Server, first: Path) -> None:
+    def __init__(self, server: Server | DeclaredServer, first: Path) -> None:
         self._server, self._first = server, first
 
     def __getattr__(self, name: str) -> Any:
@@ -258,7 +259,9 @@ def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[S
     processes.folder.mkdir()
     reports.mkdir()
     server = order.server(order.model(processes.execute), reports)
+    assert not isinstance(server, DeclaredServer)
     needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
+    assert order.command is not None
     root = processes.spawn(order.command, needs=needs)
     try:
         await_workers(server, processes, root=root, count=len(order.placement.slots))
@@ -276,7 +279,7 @@ def answered_by(client: Client, server: Server, folder: Path) -> Answered:
         port=server.port,
         path=server.path,
         content_type=server.content_type,
-        body_file=str(server.body),
+        body_files=(str(server.body),),
     )
     with start_generator(folder) as started:
         assert isinstance(started.generator.order(order), Warmed)

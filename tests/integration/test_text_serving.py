@@ -85,6 +85,7 @@ def test_a_text_that_differs_from_the_models_fails_before_timing(served: Serve) 
     def misled(order: ServingSpec) -> ServingSpec:
         def model(execute: Any) -> ServedModel:
             right = order.model(execute)
+            assert right is not None
             folder = order.scratch / "model"
             shutil.copytree(right.folder, folder)
             (folder / right.expected.name).write_text(json.dumps(" w300 w301"))

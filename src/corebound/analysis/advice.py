@@ -174,7 +174,9 @@ class Unconfirmed(Struct, frozen=True, kw_only=True):
     def looks(self) -> str:
         """What was seen: `Running with 1 thread looks 450× faster than the default.`."""
         effect = self.effect
-        looks = relative_speed(effect.comparison.speedup_ratio)
+        looks = relative_speed(
+            effect.comparison.speedup_ratio, words=effect.cell.cell.words_in_sentence
+        )
         return capital(f"{effect.subject} looks {looks} than {effect.reference}.")
 
     @property
@@ -308,7 +310,8 @@ def _compared_libraries(use: Effect) -> str:
         return ""
     pairs = count(use.comparison.pairs, "paired launch", "paired launches")
     bounds = compared_bounds(use.comparison)
-    return f": {headline_speed(use.comparison)} (95 % CI {bounds}, {pairs})"
+    speed = headline_speed(use.comparison, use.cell.cell.words_in_sentence)
+    return f": {speed} (95 % CI {bounds}, {pairs})"
 
 
 def advise(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from corebound.analysis.wording import (
 from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import Ends
+from corebound.stats.launch_summary import CellSummary, value_of
 from corebound.stats.multiplicity import benjamini_hochberg, suite_findings
 
 
@@ -239,6 +240,17 @@ def baseline_rows(pairs: Sequence[BaselineComparison], *, margin: float) -> tupl
     return rows_of_cells([(pair.baseline, pair.cell, pair.comparison, margin) for pair in pairs])
 
 
+def row_values(before: CellSummary | None, after: CellSummary | None) -> dict[str, Any]:
+    """The values of both sides of a row with their unit and direction, by its attributes."""
+    metric = next((side.cell.metric for side in (before, after) if side), None)
+    return {
+        "before": value_of(before) if before else None,
+        "after": value_of(after) if after else None,
+        "unit": metric.unit if metric else "ns",
+        "more_is_better": metric is not None and metric.better == "higher",
+    }
+
+
 # Both sides of a row, their comparison, and the margin.
 PairOfCells = tuple[CellResult, CellResult, Comparison | None, float]
 
@@ -250,8 +262,7 @@ def rows_of_cells(pairs: Sequence[PairOfCells]) -> tuple[ComparedRow, ...]:
         ComparedRow(
             scenario=after.cell.scenario,
             cell=after.cell.key,
-            before=before.summary.median_ns,
-            after=after.summary.median_ns,
+            **row_values(before.summary, after.summary),
             comparison=comparison,
             margin=margin,
             verdict=comparison.verdict if comparison else None,

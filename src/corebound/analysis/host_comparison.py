@@ -174,7 +174,7 @@ def summarise_scenario(result: ScenarioResult) -> HostScenario:
 
 
 def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
-    comparison, interval = cell.comparison, cell.summary.interval
+    comparison, interval = cell.comparison, cell.times.interval
     bounds = comparison.interval if comparison is not None else None
     reasons = (launch.reason for launch in cell.launches if launch.reason)
     return HostCell(
@@ -183,7 +183,7 @@ def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
         speedup=comparison.speedup_ratio if comparison is not None else None,
         speedup_bounds=(bounds.low, bounds.high) if bounds is not None else None,
         verdict=comparison.verdict if comparison is not None else None,
-        time_ns=cell.summary.median_ns,
+        time_ns=cell.times.median_ns,
         time_bounds_ns=(interval.low, interval.high) if interval is not None else None,
         reason=_missing_interval(cell) if cell.is_measured else next(reasons, "no launch counts"),
     )

@@ -53,6 +53,7 @@ from corebound.stats.intervals import (
     is_usable_spread,
     ratio_interval_pair,
 )
+from corebound.stats.launch_summary import CellSummary, value_ends, value_of
 from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise_served
 
 # Larger powers are no numbers.
@@ -130,12 +131,20 @@ def cell_document(
         **cell_identity(summary.cell.scenario, summary.cell.key),
         "duplicates": [duplicate.id for duplicate in cell.duplicates],
         "statuses": dict(summary.counts),
-        "median_ns": summary.median_ns,
-        "median_interval_ns": interval_pair(summary.interval),
+        "median_ns": cell.times.median_ns,
+        "median_interval_ns": interval_pair(cell.times.interval),
+        "metrics": [
+            {
+                **attributes(each.cell.metric, "name", "unit", "better"),
+                "value": value_of(each),
+                "interval": value_ends(each),
+            }
+            for each in cell.reported
+        ],
         "p99_ns": summary.p99_ns,
         "p99_interval_ns": interval_pair(summary.p99_interval),
         "cpu_median_ns": summary.cpu_median_ns,
-        "launch_medians_ns": [launch.median_ns for launch in summary.launches],
+        "launch_medians_ns": [launch.wall_median_ns for launch in summary.launches],
         "unsettled_launches": summary.unsettled,
         "disturbed_launches": [launch.launch for launch in summary.launches if launch.disturbed],
         "left_out_launches": [launch.launch for launch in summary.left_out],
@@ -168,8 +177,9 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
     cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
     ends = comparison.speedup_interval if comparison else None
     return {
-        "median_ns": summary.median_ns,
-        **interval_columns("median", interval_pair(summary.interval), "_ns"),
+        "median_ns": cell.times.median_ns,
+        **interval_columns("median", interval_pair(cell.times.interval), "_ns"),
+        **metric_columns(summary),
         "p99_ns": summary.p99_ns,
         **interval_columns("p99", interval_pair(summary.p99_interval), "_ns"),
         "cpu_median_ns": summary.cpu_median_ns,
@@ -196,6 +206,19 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
         **attributes(comparison, "speedup_ratio"),
         **interval_columns("speedup", ends, "_ratio"),
         **attributes(comparison, "verdict"),
+    }
+
+
+def metric_columns(summary: CellSummary) -> dict[str, Any]:
+    """The metric that is compared, as columns; empty if times are."""
+    if (metric := summary.cell.metric) is None:
+        return {}
+    return {
+        "metric": metric.name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "value": value_of(summary),
+        **interval_columns("value", value_ends(summary)),
     }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.wording import Fact, capital, count
@@ -56,7 +57,7 @@ _SEVERAL_METRICS = Metric(
 )
 
 
-def metric_of(cells: Iterable[CellResult]) -> Metric:
+def metric_of(cells: Collection[CellResult]) -> Metric:
     """The metric of these cells; servers may use several metrics."""
     shapes = {
         launch.served.traffic.shape
@@ -65,7 +66,10 @@ def metric_of(cells: Iterable[CellResult]) -> Metric:
         if launch.served is not None
     }
     if not shapes:
-        return _ITERATION
+        reported = next((cell.cell.metric for cell in cells if cell.cell.metric), None)
+        if reported is None:
+            return _ITERATION
+        return replace(_ITERATION, heading=capital(reported.name), says=reported.name)
     names = {
         _RATE
         if shape == "rate-search"

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.analysis.change_history import environment_difference
-from corebound.analysis.compared import ComparedRow, judge_together
+from corebound.analysis.compared import ComparedRow, judge_together, row_values
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.wording import count, day
@@ -311,8 +311,7 @@ def _compared(
             ComparedCell(
                 scenario=summary_after.cell.scenario,
                 cell=summary_after.cell.key,
-                before=summary_before.median_ns,
-                after=summary_after.median_ns,
+                **row_values(summary_before, summary_after),
                 note=launch_counts((*launches_before[name], *launches_after[name])).note,
                 configuration=summary_after.cell,
                 title=title,

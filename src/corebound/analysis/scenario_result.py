@@ -79,6 +79,9 @@ class CellResult(Struct, frozen=True, kw_only=True):
             the order of the file. Its result is theirs.
         least_slowdown_ratio: How many times slower than the baseline it is at least; None if it
             has a result, or if a budget did not end its launches.
+        reported: The summary of each metric that its command reports, whose cell has that metric
+            only; the first is what `summary` is of.
+        timed: In that case, the summary of the times of its iterations.
     """
 
     cell: Cell
@@ -89,6 +92,13 @@ class CellResult(Struct, frozen=True, kw_only=True):
     equivalent_cell: Cell | None
     duplicates: tuple[Cell, ...] = ()
     least_slowdown_ratio: float | None = None
+    timed: CellSummary | None = None
+    reported: tuple[CellSummary, ...] = ()
+
+    @property
+    def times(self) -> CellSummary:
+        """The summary of its iterations' times, whatever it is judged by."""
+        return self.timed or self.summary
 
     @property
     def is_measured(self) -> bool:
@@ -318,8 +328,18 @@ def analyse_scenario(
             equivalent_cell=by_placement.get(signature) if signature else None,
             duplicates=tuple(by_key[other] for other in duplicates.get(key, ())),
             least_slowdown_ratio=None
-            if summaries[key].median_ns or baseline is None or baseline.key not in summaries
+            if summaries[key].median_ns
+            or baseline is None
+            or baseline.key not in summaries
+            or cell.metrics
             else _least_slowdown(launched[key], summaries[baseline.key].median_ns),
+            timed=summarise(replace(cell, metrics=()), launched[key], measure.warmup, -1)
+            if cell.metrics
+            else None,
+            reported=tuple(
+                summarise(replace(cell, metrics=(metric,)), launched[key], measure.warmup, index)
+                for index, metric in enumerate(cell.metrics)
+            ),
         )
         if signature:
             by_placement.setdefault(signature, cell)

@@ -101,6 +101,8 @@ def objective_summary(
     if of.is_cpu_time:
         cpu_ns = summary.cpu_median_ns
         return None if cpu_ns is None else replace(summary, median_ns=cpu_ns)
+    if not of.is_of_metric:
+        summary = replace(summary, median_ns=summary.wall_median_ns)
     if of.is_of_all_workers and cell.runtime.server is None:
         return replace(summary, median_ns=summary.median_ns / cell.workers)
     return summary
@@ -124,7 +126,8 @@ def _entrant(
         if launch.status != "ok":
             failures[block] = launch.reason or f"The launch {launch.status}."
             least_ns = undelayed_iteration_ns(launch)
-            if least_ns and not objective.is_cpu_time:
+            is_time = not objective.is_cpu_time and not (objective.is_of_metric and cell.metric)
+            if least_ns and is_time:
                 of_workers = cell.workers if objective.is_of_all_workers else 1
                 bounds[block] = math.log(least_ns / of_workers)
             continue
@@ -282,7 +285,12 @@ def _inconclusive(
 def _summary(
     cell: Cell, launches: Collection[Launch], objective: Objective, summarise: Summarise
 ) -> CellSummary:
-    """Launches of a cell, with what the objective compares as their medians."""
+    """Launches of a cell, with what the objective compares as their medians.
+
+    The cell of the summary has a metric only if that is compared.
+    """
+    if not OBJECTIVES[objective].is_of_metric:
+        cell = replace(cell, metrics=())
     judged = [
         objective_summary(summarise(launch), cell, objective)
         for launch in launches

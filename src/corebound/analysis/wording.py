@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.machine.doctor.result import State
 from corebound.records.history import HistoryPoint, Moment, Series
@@ -15,7 +17,7 @@ from corebound.scenario.cell import BindingMode, Cell
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.regressions import min_values_to_detect
-from corebound.stats.intervals import is_usable, is_usable_ratio, is_usable_spread
+from corebound.stats.intervals import Interval, is_usable, is_usable_ratio, is_usable_spread
 from corebound.units import duration, percent, ratio, significant, time_unit
 
 Tone = Literal["good", "bad", "warn", "plain"]
@@ -133,9 +135,12 @@ NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
 NO_BASELINE = VerdictWord(tone="plain", sign="", word="baseline not measured")
 
 
-def verdict_word(verdict: Verdict) -> VerdictWord:
+def verdict_word(verdict: Verdict, words: tuple[str, str] = ("faster", "slower")) -> VerdictWord:
     """A verdict as sign, word and tone; the meaning never depends on colour alone."""
-    return _VERDICTS[verdict]
+    known = _VERDICTS[verdict]
+    if verdict in {"faster", "slower"}:
+        return replace(known, word=words[verdict == "slower"])
+    return known
 
 
 def check_sign(state: State) -> tuple[Tone, str]:
@@ -519,13 +524,13 @@ def precise_speed(speedup_ratio: float, ends: tuple[float, float] | None) -> str
     return f"{relative_speed(speedup_ratio, digits=3)} ({name}{bounds_text})"
 
 
-def headline_speed(comparison: Comparison) -> str:
+def headline_speed(comparison: Comparison, words: tuple[str, str] = ("faster", "slower")) -> str:
     """How much faster or slower, for a headline: if that is hardly known, how much at least."""
     interval = comparison.interval
     if interval is None or interval.contains(1) or interval.high <= _WIDE * interval.low:
-        return relative_speed(comparison.speedup_ratio)
+        return relative_speed(comparison.speedup_ratio, words=words)
     nearest = interval.low if interval.low > 1 else interval.high
-    return f"at least {relative_speed(nearest)}"
+    return f"at least {relative_speed(nearest, words=words)}"
 
 
 def speed_bounds(low: float, high: float, *, digits: int = 2) -> str:
@@ -619,6 +624,30 @@ def time_text(value_ns: float | None) -> str:
     if value_ns is None:
         return "–"
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
+
+
+def value_text(value_ns: float | None, cell: Cell) -> str:
+    """The value of a cell, in the unit of its metric, or as a duration."""
+    return time_text(value_ns) if cell.metric is None else cell.metric.text(value_ns)
+
+
+def value_bounds(interval: Interval | None, cell: Cell, beside: float | None = None) -> str:
+    """The interval of a cell's value, as by `within`; empty if there is none."""
+    if interval is None:
+        return ""
+    low, high = interval.low, interval.high
+    text = within(low, high, partial(value_text, cell=cell), beside=beside)
+    if cell.metric is None or cell.metric.better == "lower" or text == TOO_WIDE:
+        return text
+    # The longest time is the lowest rate.
+    unit = "" if beside is None else cell.metric.unit
+    return _joined(cell.metric.text(high), cell.metric.text(low), "–", unit)
+
+
+def value_span(span: tuple[float, float], cell: Cell) -> str:
+    """The lowest and the highest of several values of a cell."""
+    low, high = span if cell.metric is None or cell.metric.better == "lower" else span[::-1]
+    return _joined(value_text(low, cell), value_text(high, cell), " … ")
 
 
 def too_short_note(short: int, total: int) -> str:

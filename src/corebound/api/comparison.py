@@ -7,7 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from corebound.analysis.commit_comparison import CommitComparison, InterleavedComparison
-from corebound.analysis.compared import ComparedRow, PairOfCells, baseline_rows, rows_of_cells
+from corebound.analysis.compared import (
+    ComparedRow,
+    PairOfCells,
+    baseline_rows,
+    row_values,
+    rows_of_cells,
+)
 from corebound.analysis.json_documents import cell_document, compare_document
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
@@ -160,8 +166,7 @@ def of_finalists(result: TuneResult) -> tuple[ComparedRow, ...]:
         ComparedRow(
             scenario=each.cell.scenario,
             cell=each.cell.key,
-            before=each.summary.median_ns,
-            after=best.summary.median_ns if best else None,
+            **row_values(each.summary, best.summary if best else None),
             comparison=each.comparison,
             margin=result.tuning.rule.margin,
             verdict=each.comparison.verdict if each.comparison else None,

@@ -164,7 +164,8 @@ class Results:
         Columns: run, started_at, host_id, host, commit, committed_at, dirty, tree, scenario, cell,
         environment, launch, block, launched_at, status, reason, median_ns (of its iterations after
         warm-up), p99_ns, cpu_median_ns, iterations (used), settled, duration_ns (of the process),
-        and `axis_NAME` for each axis.
+        if a command reports one its metric with unit, better and value, and `axis_NAME` for each
+        axis.
         """
         return run_export.table(self._cells())
 

@@ -20,7 +20,7 @@ from corebound.records.launch_record import Launch, Worker
 from corebound.records.run_record import Run
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.intervals import interval_pair
-from corebound.stats.warmup import Warmup, counted_iterations, first_used_iteration
+from corebound.stats.warmup import Warmup, counted_iterations, first_used_iteration, reported_times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,9 @@ def _iteration_columns(launch: Launch, worker: Worker, warmup: Warmup) -> dict[s
     is_alone = len(launch.workers) == 1
     if n and launch.status == "ok":
         counted = np.array(counted_iterations(worker, is_alone=is_alone))
-        counts[counted[counted >= first_used_iteration(worker, warmup, is_alone=is_alone)]] = True
+        reported = reported_times(launch.cell, worker)
+        first = first_used_iteration(worker, warmup, is_alone=is_alone, reported=reported)
+        counts[counted[counted >= first]] = True
     for part in worker.disturbed:
         disturbed[part.first : part.last + 1] = True
     return {
@@ -159,9 +161,9 @@ def _comparisons(results: Iterable[ScenarioResult]) -> Iterator[dict[str, Any]]:
             yield {
                 **cell_columns(result.run, pair.cell.cell),
                 "baseline": pair.baseline.cell.key,
-                "baseline_median_ns": row.before,
-                "median_ns": row.after,
-                **interval_columns("median", interval_pair(pair.cell.summary.interval), "_ns"),
+                "baseline_median_ns": pair.baseline.times.median_ns,
+                "median_ns": pair.cell.times.median_ns,
+                **interval_columns("median", interval_pair(pair.cell.times.interval), "_ns"),
                 **_values(row, _COMPARISON),
             }
 

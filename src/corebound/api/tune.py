@@ -103,7 +103,7 @@ class VerifiedTuning(Shown, VerifyResult, frozen=True, kw_only=True):
 def tune(
     file: str | PathLike[str],
     *,
-    objective: Objective = "latency",
+    objective: Objective | None = None,
     bound_ms: Annotated[float, Field(gt=0)] | None = None,
     only: Sequence[str] = (),
     vary: Sequence[str] = (),
@@ -127,7 +127,9 @@ def tune(
     Args:
         file: A scenario file.
         objective: What to compare: `latency`, the time of an iteration; `throughput` of all
-            workers; `rate` of a server's requests within `bound_ms`; or `cost`, the CPU time.
+            workers; `rate` of a server's requests within `bound_ms`; `cost`, the CPU time; or
+            `metric`, the first that a command reports. None is `metric` if there is one, else
+            `latency`.
         bound_ms: The latency that 99 % of requests may take, in milliseconds; `rate` needs it.
         only: The cells to race; bindings, threads and wait policies are added.
         vary: Parameters of the workload that may change, because they do not change its work.

@@ -259,7 +259,7 @@ def _evidence(cell: CellEvidence, compared: CellEvidence | None) -> tuple[str, .
         ("run-queue wait", _run_queue_wait, " of ready time"),
         ("preemptions", _involuntary_switches, " per launch"),
         (f"CPU time per {per}", lambda other: _duration(other.summary.cpu_median_ns), ""),
-        (f"time per {per}", lambda other: _duration(other.summary.median_ns), ""),
+        (f"time per {per}", lambda other: _duration(other.summary.wall_median_ns), ""),
     )
     lines = []
     for label, measure, unit in measures:

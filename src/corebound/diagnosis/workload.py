@@ -187,7 +187,8 @@ def _line(operator: Operator, share: float) -> str:
 
 def time_of(cell: CellEvidence) -> str:
     """The cell's median as text, for a line of evidence."""
-    return "–" if cell.summary.median_ns is None else duration(cell.summary.median_ns)
+    median_ns = cell.summary.wall_median_ns
+    return "–" if median_ns is None else duration(median_ns)
 
 
 def number(text: str | None) -> int | None:

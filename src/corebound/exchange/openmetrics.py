@@ -96,7 +96,7 @@ class _Collector:
 
     def _medians(self) -> Iterator[tuple[ExportedCell, str, float]]:
         for cell in self._cells:
-            yield from _bounds(cell, cell.summary.median_ns, cell.summary.interval, _S)
+            yield from _bounds(cell, cell.times.median_ns, cell.times.interval, _S)
 
     def _p99(self) -> Iterator[tuple[ExportedCell, str, float]]:
         for cell in self._cells:

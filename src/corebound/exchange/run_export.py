@@ -19,6 +19,7 @@ from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.compared_axis import without_commits
 from corebound.scenario.models import Scenario
+from corebound.stats.launch_summary import value_ends, value_of
 from corebound.stats.server_summary import StreamedCell
 from corebound.stats.warmup import Warmup
 from corebound.text import spreadsheet
@@ -128,8 +129,12 @@ _COLUMNS = {
     "median_ns": "Float64", "p99_ns": "Float64", "cpu_median_ns": "Float64",
     "iterations": "Int64", "settled": "boolean", "duration_ns": "Int64",
 }  # fmt: skip
-# The columns of servers, which a table without any has not.
-_SERVING = ("requests_per_s", *StreamedCell.__struct_fields__)
+# The columns of metrics and of servers, which a table without any has not.
+_OPTIONAL = {
+    **dict.fromkeys(("metric", "unit", "better"), "string"),
+    "value": "Float64",
+    **dict.fromkeys(("requests_per_s", *StreamedCell.__struct_fields__), "Float64"),
+}
 # The types of pyarrow that they are written as.
 _PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64": "float64"}
 
@@ -168,14 +173,15 @@ def cell_columns(run: Run, cell: Cell) -> dict[str, Any]:
 def table(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """A data frame with a row for each launch, and a column `axis_…` for each axis.
 
-    Servers have columns for their throughput and, if they stream, for tokens.
+    Servers have columns for their throughput and, if they stream, for tokens, and commands that
+    report a metric for its value.
 
     Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
     nanoseconds.
     """
     rows = [_row(cell, launch) for cell in cells for launch in cell.launches]
-    serving = [name for name in _SERVING if any(name in row for row in rows)]
-    return frame(rows, _COLUMNS | dict.fromkeys(serving, "Float64"))
+    optional = {name: kind for name, kind in _OPTIONAL.items() if any(name in row for row in rows)}
+    return frame(rows, _COLUMNS | optional)
 
 
 def as_csv(cells: Iterable[ExportedCell]) -> str:
@@ -199,7 +205,7 @@ def as_parquet(cells: Iterable[ExportedCell], where: str) -> bytes:
             "pyarrow", needed_for="Parquet", where=where, otherwise=", or export csv"
         ) from error
     launches = table(cells)
-    types = _COLUMNS | dict.fromkeys(_SERVING, "Float64")
+    types = _COLUMNS | _OPTIONAL
     schema = arrow.schema(
         [(name, getattr(arrow, _PARQUET[types.get(name, "string")])()) for name in launches]
     )
@@ -223,29 +229,40 @@ def _row(cell: ExportedCell, launch: Launch) -> dict[str, Any]:
     summaries = cell.summary.launches
     summary = next((summary for summary in summaries if summary.launch == launch.id), None)
     if summary is not None:
-        row |= attributes(summary, "median_ns", "p99_ns", "cpu_median_ns", "settled")
+        row |= attributes(summary, "p99_ns", "cpu_median_ns", "settled")
+        row["median_ns"] = summary.wall_median_ns
+        if metric := cell.cell.metric:
+            row |= {"metric": metric.name, **attributes(metric, "unit", "better")}
+            row["value"] = metric.from_time_ns(summary.median_ns)
         row["iterations"] = summary.used
     return row | serving_columns([launch])
 
 
 def bencher(cells: Sequence[ExportedCell]) -> str:
-    """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
+    """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval.
+
+    If its command reports a metric, that instead.
+    """
     document = {}
-    for cell, median_ns in _medians(cells):
-        metric = {"value": median_ns}
-        if bounds := cell.summary.interval:
-            metric |= {"lower_value": bounds.low, "upper_value": bounds.high}
-        document[cell.cell.id] = {"latency": metric}
+    for cell, _ in _medians(cells):
+        measure = {"value": value_of(cell.summary)}
+        if ends := value_ends(cell.summary):
+            measure |= {"lower_value": ends[0], "upper_value": ends[1]}
+        name = cell.cell.metric.name if cell.cell.metric else "latency"
+        document[cell.cell.id] = {name: measure}
     return json_file(document)
 
 
 def github_action(cells: Sequence[ExportedCell]) -> str:
-    """A list of values where smaller is better, each with its interval as text."""
-    return json_file([_entry(cell, median_ns) for cell, median_ns in _medians(cells)])
+    """A list of values where smaller is better, each with its interval as text.
+
+    If a command reports a metric, these are the times of its iterations.
+    """
+    return json_file([_entry(cell, cell.times.median_ns) for cell, _ in _medians(cells)])
 
 
-def _entry(cell: ExportedCell, median_ns: float) -> dict[str, Any]:
-    run, bounds = cell.run, cell.summary.interval
+def _entry(cell: ExportedCell, median_ns: float | None) -> dict[str, Any]:
+    run, bounds = cell.run, cell.times.interval
     entry: dict[str, Any] = {"name": cell.cell.id, "unit": "ns", "value": median_ns}
     if bounds:
         entry["range"] = f"{bounds.low:.0f} to {bounds.high:.0f}"

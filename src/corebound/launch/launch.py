@@ -46,6 +46,14 @@ def tail(file: Path) -> str:
         return ""
 
 
+def link_files(files: Mapping[str, str], folder: Path) -> None:
+    """Make a working directory with links to files, by their paths in it."""
+    folder.mkdir()
+    for name, file in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(file)
+
+
 class LaunchResult(Struct, frozen=True, kw_only=True):
     """The result of a launch; fields have the meaning they have in `launch_record.Launch`.
 
@@ -285,10 +293,7 @@ class _Session:
 
     def _start(self) -> None:
         work = self._spec.scratch / "work"
-        work.mkdir()
-        for name, file in self._spec.files.items():
-            (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).symlink_to(file)
+        link_files(self._spec.files, work)
         with self._log.open("ab") as log:
             limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
             self._quota = limit.cpus

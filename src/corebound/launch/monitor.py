@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from corebound.launch.cpu_quota import QuotaMeter
 from corebound.launch.host_sampler import HostSampler, ThreadTotals, total_threads
 from corebound.launch.interleaving import keep_off_cpus
@@ -127,6 +129,10 @@ class LaunchMonitor:
         self.threads = tuple(sampler.close() for sampler in self.samplers)
         if self._host is not None:
             self.host = self._host.close()
+            if not self.samplers:
+                # Other programs cannot be told from a service that runs already.
+                windows = (replace(window, foreign_ns=None) for window in self.host.windows)
+                self.host = replace(self.host, windows=tuple(windows))
             self._host = None
             found = collect_counters(self._counting, self._perfs, self.threads, self.host)
             self.counters, self.worker_counters = found.whole, found.workers

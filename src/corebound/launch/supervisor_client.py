@@ -33,7 +33,11 @@ main()
 
 
 class Supervision:
-    """A running supervisor, which serves any number of launches, one at a time."""
+    """A running supervisor, which serves any number of launches, one at a time.
+
+    Attributes:
+        spawned: The processes that were started for the launch, as long as it lasts.
+    """
 
     def __init__(self, scratch: Path) -> None:
         """Start the supervisor.
@@ -55,6 +59,7 @@ class Supervision:
             )
         self._channel = own_end
         self._exits: dict[int, int] = {}
+        self.spawned: set[int] = set()
         self._sent = 0
 
     def __enter__(self) -> Self:
@@ -143,7 +148,9 @@ class Supervision:
                 where=argv[0],
                 fix="Check that the program exists and is executable.",
             )
-        return int(answer["pid"])
+        pid = int(answer["pid"])
+        self.spawned.add(pid)
+        return pid
 
     def exit_code(self, pid: int) -> int | None:
         """A worker's exit code (negative: the signal that ended it), or None while it runs."""
@@ -162,6 +169,7 @@ class Supervision:
         """
         names = self._answer({"do": "end", "grace_s": grace_s})["ended"]
         self._exits.clear()
+        self.spawned.clear()
         return tuple(names)
 
     def _readable(self, timeout_s: float) -> bool:

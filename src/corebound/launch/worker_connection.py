@@ -159,6 +159,7 @@ class WorkerConnection(ChildConnection):
         self._exited_ns: int | None = None
         self._wall_ns: list[int] = []
         self._cpu_ns: list[int] = []
+        self._metrics: list[tuple[tuple[float, ...], ...]] = []
         self._time_slices: list[tuple[int, int]] = []
         self._iterating_since_ns: int | None = None
         self._went_ns: int | None = None
@@ -283,6 +284,7 @@ class WorkerConnection(ChildConnection):
             worker,
             wall_ns=tuple(self._wall_ns),
             cpu_ns=tuple(self._cpu_ns),
+            metrics=tuple(self._metrics),
             time_slices=tuple(
                 TimeSlice(iterations=iterations, began_us=began_us)
                 for iterations, began_us in self._time_slices
@@ -305,6 +307,7 @@ class WorkerConnection(ChildConnection):
             case protocol.Samples():
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
+                self._metrics += (tuple(map(tuple, each)) for each in message.metrics or ())
             case protocol.TimeSlices():
                 self._time_slices += zip(message.iterations, message.began_us, strict=True)
             case operator_table.Profile():

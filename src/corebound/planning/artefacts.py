@@ -42,13 +42,13 @@ ArtefactKind = Literal[
 ]
 KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
 # The kinds that only cells of some frameworks have. A command or a function of the user's, whose
-# framework is `none`, may run any program.
+# framework is `none`, and a server of the user's own may run any program.
 OF_FRAMEWORKS: Mapping[ArtefactKind, tuple[Framework, ...]] = {
     "torchserve": ("torchserve",),
     "onnxruntime": ("onnxruntime",),
     "openvino": ("openvino",),
-    "llama.cpp": ("llama-cpp", "llama-server", "none"),
-    "vllm": ("none",),
+    "llama.cpp": ("llama-cpp", "llama-server", "none", "own-server"),
+    "vllm": ("none", "own-server"),
 }
 
 
@@ -206,8 +206,12 @@ def _with_comments(artefact: Artefact, about: Sequence[str]) -> Artefact:
 
 
 def _without_own_variables(command: Command) -> Command:
-    """A command without the variables that only corebound's own servers read."""
-    env = tuple((name, value) for name, value in command.env if not name.startswith("COREBOUND_"))
+    """A command without what only a launch has: its port, and variables of built-in servers."""
+    env = tuple(
+        (name, value)
+        for name, value in command.env
+        if not name.startswith("COREBOUND_") and "{port}" not in value
+    )
     return replace(command, env=env)
 
 

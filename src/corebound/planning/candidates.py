@@ -15,7 +15,9 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
 from corebound.scenario.models import ProfileName, Scenario, measure_for
 from corebound.scenario.objectives import OBJECTIVES, Objective
+from corebound.scenario.placeholders import placeholders_in
 from corebound.scenario.runtimes import RUNTIMES, Framework, Runtime
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import SETTINGS, ExplicitCpus, WaitPolicy
 
 # The values of settings by name, as a scenario file would have them.
@@ -198,9 +200,16 @@ def search_space(
 
     Raises:
         InputError: The cells differ in a parameter that may not change, one that may change does
-            not exist, or a cell without a server has no rate.
+            not exist, a cell without a server has no rate, or corebound starts no process.
     """
     is_rate = objective == "rate"
+    workload = scenario.workload
+    if isinstance(workload, ServerWorkload) and workload.server is None:
+        raise InputError(
+            what="a service that runs already has no configuration that corebound can change.",
+            where="corebound tune",
+            fix="Add `server:` with its command under `workload`.",
+        )
     if is_rate:
         _require_servers(cells)
     matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
@@ -227,7 +236,7 @@ def search_space(
     planned = choices(
         topology,
         baseline.framework,
-        vary_workers=OBJECTIVES[objective].varies_workers,
+        vary_workers=OBJECTIVES[objective].varies_workers and _takes_workers(scenario),
         workers=baseline.workers,
         blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
     )
@@ -249,6 +258,14 @@ def search_space(
         "measure": {**measure, "duplicates": "once"},
     }
     return SearchSpace(found=found, base=base, keys=keys, document=document, load=load)
+
+
+def _takes_workers(scenario: Scenario) -> bool:
+    """Whether corebound, or the command of the user's server, starts as many workers as asked."""
+    workload = scenario.workload
+    if not isinstance(workload, ServerWorkload):
+        return True
+    return "workers" in workload.placeholders() | placeholders_in(" ".join(scenario.env.values()))
 
 
 def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ def command(
     gpus: tuple[str, ...] = (),
     openmp: str | None = None,
     target: str = "",
+    own: tuple[str, ...] = (),
     inherits: tuple[str, ...] = (),
 ) -> Command:
     """Build the command that starts one worker, or a server, bound to its placement.
@@ -38,6 +39,7 @@ def command(
             requests, and none if it requests none.
         openmp: The OpenMP runtime to preload, as a path or a name; None preloads none.
         target: What a server runs, as `module:name`; not used for a worker.
+        own: The words that start a server of the user's own.
         inherits: The variables that it takes from corebound's own environment.
 
     Returns:
@@ -45,8 +47,10 @@ def command(
         environment, by name. The cell's own variables come last and take precedence.
     """
     words = binder(placement, placement.slots[slot])
-    env = environment_variables(cell, placement, placement.slots[slot], gpus)
+    env = environment_variables(cell, placement, slot, gpus)
     if (server := cell.runtime.server) is not None:
+        if own:
+            return Command(argv=(*words, *own), env=env, inherits=inherits)
         threads = intra_op(cell, placement)
         server_env = server_environment(cell, server, threads)
         return Command(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from corebound.planning.models import Placement, Slot
+from corebound.machine.topology import cpu_list
+from corebound.planning.models import Placement
 from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import axis_text
+from corebound.scenario.placeholders import fill
 from corebound.scenario.runtimes import Pool
 
 
 def environment_variables(
-    cell: Cell, placement: Placement, slot: Slot, gpus: tuple[str, ...]
+    cell: Cell, placement: Placement, slot: int, gpus: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     """The variables of a worker or server, by name; the cell's own come last.
 
     Args:
         cell: Its cell.
         placement: The cell's placement.
-        slot: Where it runs.
+        slot: Index of the worker, counted from 0; 0 for a server.
         gpus: The host's GPUs, by CUDA's names. The first ones are visible, as many as the cell
             requests; none if it requests none.
     """
@@ -33,13 +36,32 @@ def environment_variables(
     env = {name: str(count) for name, count in counts.items() if count is not None}
     env.update(_spinning(requested.blocktime))
     if placement.backend == "openmp":
-        env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
+        env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in placement.slots[slot].cpus)
         env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
     if gpus:
         # Without this variable TensorFlow uses every GPU that it finds.
         env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
-    env.update(cell.env)
+    values = placeholder_values(cell, placement, slot)
+    env.update((name, fill(value, values)) for name, value in cell.env)
     return tuple(env.items())
+
+
+def placeholder_values(cell: Cell, placement: Placement, slot: int) -> dict[str, str]:
+    """The values of the placeholders of a cell's commands and variables, but the port.
+
+    Args:
+        cell: The cell, whose parameters take precedence.
+        placement: Its placement.
+        slot: Index of the worker, counted from 0.
+    """
+    cpus = placement.slots[slot].cpus
+    return {
+        "threads": str(intra_op(cell, placement) or len(cpus)),
+        "cpus": cpu_list(cpus),
+        "workers": str(cell.workers),
+        "gpus": str(cell.gpus),
+        **{name: axis_text(value) for name, value in cell.parameters},
+    }
 
 
 def intra_op(cell: Cell, placement: Placement) -> int | None:

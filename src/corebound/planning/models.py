@@ -25,6 +25,10 @@ class Slot(Struct, frozen=True, kw_only=True):
             raise ValueError("a slot has at least one CPU")
 
 
+# The note of a running service.
+UNKNOWN = "Placement is unknown: corebound did not start the service."
+
+
 class Placement(Struct, frozen=True, kw_only=True):
     """The slot of each of a cell's workers, and their number of threads.
 
@@ -47,6 +51,11 @@ class Placement(Struct, frozen=True, kw_only=True):
     bound: bool
     omp: Count | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the slots say nothing, because corebound starts no process."""
+        return UNKNOWN in self.notes
 
 
 class Command(Struct, frozen=True, kw_only=True):

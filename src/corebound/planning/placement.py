@@ -15,7 +15,7 @@ from corebound.planning.cpu_selection import (
     select_cpus,
     server_binds_workers,
 )
-from corebound.planning.models import CannotRun, Placement, Slot
+from corebound.planning.models import UNKNOWN, CannotRun, Placement, Slot
 from corebound.scenario.cell import BackendUsed, Binding, Cell
 from corebound.scenario.runtimes import RUNTIMES, Server, with_launcher
 
@@ -86,12 +86,16 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         moment=binding.moment if bound else "before-start",
         bound=bound or server_binds_workers(cell),
         omp=_omp_threads(cell, host),
-        notes=() if binding.mode == "none" else tuple(_notes(worker_cpus, host)),
+        notes=tuple(_notes(cell, worker_cpus, host)),
     )
 
 
-def _notes(worker_cpus: WorkerCpus, host: Topology) -> Iterator[str]:
+def _notes(cell: Cell, worker_cpus: WorkerCpus, host: Topology) -> Iterator[str]:
     """What a binding does that its name does not say: workers and kinds of core that it mixes."""
+    if cell.runtime.server is not None and cell.runtime.server.start == "running":
+        yield UNKNOWN
+    if cell.binding.mode == "none":
+        return
     workers = Counter(chain.from_iterable(worker_cpus))
     if shared := [cpu for cpu, count in workers.items() if count > 1]:
         yield f"Workers share CPUs {cpu_list(shared)}: up to {max(workers.values())} on each."
@@ -117,7 +121,9 @@ def _server_conflict(cell: Cell, server: Server) -> CannotRun | None:
     if binding.mode == "per-worker":
         return CannotRun(
             what="`binding: per-worker` cannot reach the workers that a server starts itself.",
-            fix=f"Write `binding: launcher`, with {' or '.join(_PINNING_SERVERS)}.",
+            fix=f"Write `binding: launcher`, with {' or '.join(_PINNING_SERVERS)}."
+            if server.start != "own"
+            else "Write another binding; its processes share their CPUs.",
         )
     if binding.moment == "after-start":
         return CannotRun(

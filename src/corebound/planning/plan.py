@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command
-from corebound.planning.environment_variables import inter_op, intra_op
+from corebound.planning.environment_variables import inter_op, intra_op, placeholder_values
 from corebound.planning.host_support import HostCapabilities, cannot_run
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
@@ -19,10 +20,11 @@ from corebound.planning.servers import traffic_of
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
-from corebound.scenario.matrix import axis_text
+from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
+    MetricSource,
     ProfileName,
     Scenario,
     Warmup,
@@ -30,8 +32,12 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measure_for,
 )
+from corebound.scenario.placeholders import fill
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
+
+AnyWorkload = str | CommandWorkload | ServerWorkload
 
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
@@ -48,10 +54,12 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why the cell's
     operators cannot be profiled, if they cannot. A server has one command, and `traffic`
-    and `python` (its environment's interpreter) instead of requests. `threads` is the number
-    of each worker, None if only the framework knows it. `duplicate_of` is the cell that is
-    launched instead, if both are the same on the host. `files` maps paths in the working directory
-    to the files that are linked there; `working_directory` is None if each launch gets a new one.
+    and `python` (its environment's interpreter) instead of requests; a running service has no
+    command. `own` is a server that is not built in, with `{port}` still in it, and `folder` that of
+    its scenario. `threads` is the number of each worker, None if only the framework knows it.
+    `duplicate_of` is the cell that is launched instead, if both are the same on the host. `files`
+    maps paths in the working directory to the files that are linked there; `working_directory` is
+    None if each launch gets a new one.
     """
 
     cell: Cell
@@ -63,6 +71,8 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     unprofiled: CannotRun | None = None
     traffic: Traffic | None = None
     python: str | None = None
+    own: ServerWorkload | None = None
+    folder: str = ""
     threads: int | None = None
     files: Mapping[str, str] = {}
     working_directory: str | None = None
@@ -127,29 +137,46 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
         requests=(),
         unfit=None,
         unprofiled=unprofiled(scenario, cell),
+        files={
+            name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
+        },
+        working_directory=folder if _is_in_folder(scenario) else None,
     )
     start = partial(
         command, cell, placement, python=python, gpus=host.gpus, inherits=scenario.pass_env
     )
-    if cell.runtime.server is not None and isinstance(scenario.workload, str):
+    if isinstance(workload := scenario.workload, ServerWorkload):
+        own = workload.filled(placeholder_values(cell, placement, 0))
+        program, *words = own.server.command if own.server is not None else ("",)
         return replace(
             planned,
-            commands=(start(0, target=_target(scenario.workload, cell)),),
+            commands=(start(0, own=(beside_scenario(program, folder), *words)),) if program else (),
+            own=own,
+            folder=folder,
+            traffic=traffic_of(cell, measure, seed=given.seed, requests=own.requests),
+            python=python,
+        )
+    if cell.runtime.server is not None and isinstance(workload, str):
+        return replace(
+            planned,
+            commands=(start(0, target=_target(workload, cell)),),
             traffic=traffic_of(cell, measure, seed=given.seed),
             python=python,
         )
     slots, openmp = range(len(placement.slots)), host.openmp_of(cell)
-    request = _request(given, cell, placement)
     return replace(
         planned,
         commands=tuple(start(slot, openmp=openmp) for slot in slots),
-        requests=(request,) * len(slots),
-        files={
-            name_in_working_directory(file): str(PurePath(folder, file)) for file in scenario.files
-        },
-        working_directory=folder if scenario.working_directory == "scenario" else None,
+        requests=tuple(_request(given, cell, placement, slot) for slot in slots),
         threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
     )
+
+
+def _is_in_folder(scenario: Scenario) -> bool:
+    """Whether launches work in the scenario's folder; servers of the user's own do by default."""
+    if "working_directory" in scenario.model_fields_set or scenario.files:
+        return scenario.working_directory == "scenario"
+    return isinstance(scenario.workload, ServerWorkload)
 
 
 def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | None:
@@ -168,17 +195,21 @@ def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | 
 _PILOT_ITERATIONS = 100
 _PILOT_NS = 2_000_000_000
 _LEAST_PILOT_ITERATIONS = 6
+# A command that reports what it measured repeats by itself. Its first run is not observed.
+_LEAST_REPORTING = 2
 # A long step gets fewer: the first ones end after this share of the launch's time limit.
 _PILOT_SHARE = 0.25
 
 
-def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Request:
+def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> protocol.Request:
     measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
+    least = _LEAST_REPORTING if cell.metrics else _LEAST_PILOT_ITERATIONS
     dropped, dropped_ns = _warm_up(measure.warmup)
-    commands = _commands(workload, cell, folder)
+    values = placeholder_values(cell, placement, slot)
+    commands = _commands(workload, values, folder)
     return protocol.Request(
-        target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
+        target=_target(workload, cell) if isinstance(workload, str) else None,
         command=commands.get("command"),
         prepare=commands.get("prepare"),
         cleanup=commands.get("cleanup"),
@@ -188,7 +219,7 @@ def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Reques
         inter_op=inter_op(cell, placement),
         iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
         enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
-        least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
+        least_iterations=dropped + least if is_pilot else 1,
         most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
         seed=given.seed,
         path=[folder],
@@ -197,6 +228,22 @@ def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Reques
         gpus=cell.gpus,
         project=is_project(cell.environment),
         awaits=given.scenario.is_async,
+        metrics=[_metric(source, values) for source in given.scenario.metrics],
+    )
+
+
+def _metric(source: MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
+    """How a worker finds a metric."""
+    is_json = source.json_path is not None
+    return protocol.fields(
+        protocol.MetricSource(
+            name=source.name,
+            path=parse_json_path(source.json_path) if source.json_path is not None else None,
+            samples=parse_json_path(source.samples) if source.samples and is_json else None,
+            regex=source.regex,
+            all_matches=source.samples is not None and not is_json,
+            file=None if source.file is None else fill(source.file, values),
+        )
     )
 
 
@@ -227,11 +274,12 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
     return replace(planned, requests=tuple(requests))
 
 
-def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[str, list[str]]:
-    """The commands of a workload by their keys, with a cell's parameters; empty for a function."""
+def _commands(
+    workload: AnyWorkload, values: Mapping[str, str], folder: str
+) -> dict[str, list[str]]:
+    """The commands of a workload by their keys, with placeholders filled; empty for a function."""
     if not isinstance(workload, CommandWorkload):
         return {}
-    values = {name: axis_text(value) for name, value in cell.parameters}
     filled = {key: workload.arguments(key, values) for key in workload.commands()}
     return {
         key: [beside_scenario(words[0], folder), *words[1:]]
@@ -241,7 +289,7 @@ def _commands(workload: str | CommandWorkload, cell: Cell, folder: str) -> dict[
 
 
 def _parameters(
-    workload: str | CommandWorkload, cell: Cell, folder: str
+    workload: AnyWorkload, cell: Cell, folder: str
 ) -> dict[str, str | int | float | bool]:
     """A cell's parameters, with the paths of files as the worker, in its own folder, finds them."""
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None

@@ -11,6 +11,7 @@ from corebound.scenario.builtin_workloads import VOCABULARY
 from corebound.scenario.cell import Cell, Scalar
 from corebound.scenario.models import Measure, WarmupIterations
 from corebound.scenario.runtimes import Server
+from corebound.scenario.server_workload import Requests
 from corebound.scenario.traffic import Client, Lengths, Shape, Streaming, Traffic
 from corebound.worker import protocol
 
@@ -82,6 +83,9 @@ def torchserve_workers(workers: int, pinned: Sequence[Sequence[CpuId]] | None) -
 
 # The texts that a server of a language model writes at once.
 DEFAULT_SLOTS = 4
+# The context of a language model of the user's own, if the scenario does not say it: lengths of
+# prompts and answers are cut to half of it.
+DEFAULT_CONTEXT = 4096
 # The variables that tell a server's workers the parameters of the workload.
 _VARIABLES = {
     "image": protocol.SERVED_IMAGE,
@@ -110,8 +114,16 @@ def server_environment(cell: Cell, server: Server, threads: int | None) -> dict[
     return variables if threads is None else variables | {protocol.SERVED_THREADS: str(threads)}
 
 
-def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
+def traffic_of(
+    cell: Cell, measure: Measure, *, seed: int, requests: Requests | None = None
+) -> Traffic:
     """The traffic for a cell's server: one iteration is one request.
+
+    Args:
+        cell: The cell.
+        measure: How it is measured.
+        seed: The seed of arrivals and prompts.
+        requests: What a server of the user's own is asked; None for one that is built in.
 
     Raises:
         ValueError: the cell's parameters are not a valid traffic; the message says why.
@@ -135,27 +147,30 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
         seed=seed,
         # The launch's deadline also limits each request.
         timeout_s=measure.timeout_s,
-        streaming=_streaming(parameters),
+        streaming=_streaming(parameters, requests),
     )
 
 
-def _streaming(parameters: Mapping[str, Scalar]) -> Streaming | None:
+def _streaming(parameters: Mapping[str, Scalar], requests: Requests | None) -> Streaming | None:
     """The texts to send to a language model; None if the server has none.
 
     A prompt and its answer fit into the context: each has at most half of it.
     """
-    if "output" not in parameters:
+    if not (requests.streams if requests is not None else "output" in parameters):
         return None
-    most = int(parameters["context"]) // 2
+    most = int(parameters.get("context", DEFAULT_CONTEXT)) // 2
     spread = float(parameters.get("spread", 0.0))
 
     def lengths(name: str) -> Lengths:
-        return Lengths(median=min(int(parameters[name]), most), spread=spread, most=most)
+        return Lengths(median=min(int(parameters.get(name, 1)), most), spread=spread, most=most)
 
     return Streaming(
         prompt_tokens=lengths("prompt"),
         output_tokens=lengths("output"),
         vocabulary=VOCABULARY,
+        model=requests.model if requests is not None else None,
+        is_chat=requests is not None and requests.protocol == "openai-chat",
+        has_bodies=requests is not None and requests.body is not None,
         first_token_bound_ms=_number(parameters, "first_token_ms"),
         per_token_bound_ms=_number(parameters, "per_token_ms"),
     )

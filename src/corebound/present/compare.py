@@ -43,7 +43,8 @@ from corebound.analysis.wording import (
     point_value,
     rich,
     time_text,
-    within,
+    value_bounds,
+    value_text,
 )
 from corebound.present.sections import (
     Change,
@@ -253,10 +254,10 @@ def _plain_value(row: ComparedRow, value: float | None) -> ValueWithBounds:
 
 
 def _of_launches(summary: CellSummary) -> ValueWithBounds:
-    median, interval = summary.median_ns, summary.interval
+    median = summary.median_ns
     return ValueWithBounds(
-        value=time_text(median),
-        ends=within(interval.low, interval.high, time_text, beside=median) if interval else "",
+        value=value_text(median, summary.cell),
+        ends=value_bounds(summary.interval, summary.cell, median),
     )
 
 

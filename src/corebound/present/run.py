@@ -22,8 +22,11 @@ from corebound.analysis.wording import (
     compared_bounds,
     open_note,
     relative_speed,
+    value_bounds,
+    value_text,
     verdict_word,
 )
+from corebound.planning.models import UNKNOWN
 from corebound.present.sections import (
     Change,
     Column,
@@ -38,6 +41,7 @@ from corebound.present.sections import (
 from corebound.present.time_spent import time_sentence
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
+from corebound.stats.launch_summary import CellSummary
 
 
 def run_sections(
@@ -59,7 +63,9 @@ def run_sections(
         is_calibrated &= calibration is not None or not result.ranked
         fewest = min((len(pair.cell.summary.launches) for pair in result.ranked), default=0)
         seen, floor = unconfirmed(result), noise_floor_note(calibration, launches=fewest)
-        notes = (seen.text if seen else "", *mode_notes(result), floor)
+        is_unknown = any(cell.placement and cell.placement.is_unknown for cell in result.cells)
+        placed = UNKNOWN if is_unknown else ""
+        notes = (seen.text if seen else "", *mode_notes(result), floor, placed)
         table = scenario_table(result, compared=compared)
         yield replace(table, notes=tuple(filter(None, notes)))
     if not is_calibrated:
@@ -83,12 +89,13 @@ def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
         result: The scenario.
         compared: The number of comparisons that `result.decided` is corrected for; 0 if it is not.
     """
+    metrics = [source.metric.name for source in result.scenario.metrics]
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     return Table(
         title=result.scenario.title,
         columns=(
             Column(axes or "configuration", "long"),
-            Column("median", "number"),
+            *(Column(name, "number") for name in metrics or ("median",)),
             Column("interval plot", "effects"),
             Column("against the baseline", "number"),
             Column("verdict", "long"),
@@ -101,23 +108,34 @@ def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value
     summary, comparison = cell.summary, cell.comparison
     ratio: Value = ""
     if comparison is not None:
-        ratio = Ratio(relative_speed(comparison.speedup_ratio), compared_bounds(comparison))
+        ratio = Ratio(
+            relative_speed(comparison.speedup_ratio, words=cell.cell.words),
+            compared_bounds(comparison),
+        )
     elif cell.bound:
         ratio = cell.bound.removesuffix(" than the baseline")
     return (
         short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label,
-        Duration(summary.median_ns, summary.interval),
-        Change(comparison, ("faster", "slower"), result.measure.margin),
+        Duration(summary.median_ns, summary.interval, cell.cell),
+        *map(_reported, cell.reported[1:]),
+        Change(comparison, cell.cell.words, result.measure.margin),
         ratio,
         Marked(word=_word(cell), notes=tuple(filter(None, _notes(cell, result, compared)))),
     )
+
+
+def _reported(other: CellSummary) -> str:
+    """A metric that does not decide, with its interval."""
+    value = value_text(other.median_ns, other.cell)
+    bounds = value_bounds(other.interval, other.cell, other.median_ns)
+    return f"{value} ({bounds})" if bounds else value
 
 
 def _word(cell: CellResult) -> VerdictWord:
     if cell.summary.median_ns is None:
         return NOT_MEASURED
     if cell.comparison is not None:
-        return verdict_word(cell.comparison.verdict)
+        return verdict_word(cell.comparison.verdict, cell.cell.words)
     return REFERENCE if cell.baseline is None else NO_BASELINE
 
 

@@ -19,7 +19,11 @@ from corebound.analysis.wording import (
     change_text,
     count,
     time_text,
+    value_bounds,
+    value_text,
+    within,
 )
+from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 
@@ -120,17 +124,27 @@ class Items(Struct, frozen=True):
 
 
 class Duration(Struct, frozen=True):
-    """A duration, and its 95 % interval if there is one."""
+    """A duration, and its 95 % interval if there is one; of a cell, the value of its metric."""
 
     kind: ClassVar = "duration"
 
     value_ns: float | None
     interval: Interval | None = None
+    cell: Cell | None = None
 
     @property
     def text(self) -> str:
         """The duration with its unit; a dash without one."""
-        return time_text(self.value_ns)
+        return value_text(self.value_ns, self.cell) if self.cell else time_text(self.value_ns)
+
+    @property
+    def bounds(self) -> str:
+        """The interval with its unit, if that is another one; empty if there is none."""
+        if self.cell is not None:
+            return value_bounds(self.interval, self.cell, self.value_ns)
+        if self.interval is None:
+            return ""
+        return within(self.interval.low, self.interval.high, time_text, beside=self.value_ns)
 
 
 class Pair(Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corebound.analysis.advice import RaceDecision
-from corebound.analysis.json_documents import attributes
+from corebound.analysis.json_documents import attributes, metric_columns
 from corebound.analysis.suggested_commands import CommandLine, original_command
 from corebound.analysis.tuning import Confirmed, Contest, Standing, TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
@@ -20,7 +20,7 @@ from corebound.analysis.wording import (
     change_text,
     count,
     day,
-    ends,
+    value_span,
 )
 from corebound.present.sections import (
     Change,
@@ -37,11 +37,12 @@ from corebound.present.sections import (
 )
 from corebound.records.race import RaceSetup
 from corebound.scenario.cell import Cell, cell_identity
-from corebound.scenario.objectives import OBJECTIVES, Objective
+from corebound.scenario.objectives import OBJECTIVES
 from corebound.stats.comparison import Comparison
 from corebound.stats.halving import HOPELESS
+from corebound.stats.launch_summary import CellSummary
 from corebound.stats.racing import Dropped
-from corebound.units import duration, percent
+from corebound.units import percent
 
 DEFAULT = "the default"
 
@@ -104,7 +105,7 @@ def _proof(proof: Proof) -> Fact:
 
 def race_table(result: TuneResult) -> Table:
     """How each configuration left the race, and how it compares; the recommended one first."""
-    race, known, objective = result.standing.race, names(result), result.tuning.objective
+    race, known = result.standing.race, names(result)
     dropped = {left.key: left for left in race.dropped}
     screened = {left.key for left in result.standing.screening.out}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
@@ -132,7 +133,7 @@ def race_table(result: TuneResult) -> Table:
                 outcome,
                 change,
                 change,
-                Duration(summary.median_ns, summary.interval),
+                _value(summary),
                 Duration(result.summaries[key].cpu_median_ns),
             )
         )
@@ -144,7 +145,7 @@ def race_table(result: TuneResult) -> Table:
             Column("outcome"),
             Column("interval plot", "effects"),
             Column("compared with the default"),
-            Column(OBJECTIVES[objective].value, "number"),
+            Column(value_name(result), "number"),
             Column("CPU time", "number", page_only=True),
         ),
         rows=tuple(rows),
@@ -160,14 +161,14 @@ def screened_table(result: TuneResult) -> Table:
         columns=(
             Column("configuration", "long"),
             Column("compared with the best"),
-            Column(OBJECTIVES[result.tuning.objective].value, "number"),
+            Column(value_name(result), "number"),
             Column("CPU time", "number", page_only=True),
         ),
         rows=tuple(
             (
                 Named(capital(known[key]), _roles(result, key)),
-                _screened_text(out[key]),
-                Duration(result.summary(key).median_ns, result.summary(key).interval),
+                _screened_text(out[key], _words(result)[1]),
+                _value(result.summary(key)),
                 Duration(result.summaries[key].cpu_median_ns),
             )
             for key in result.ranked
@@ -176,7 +177,7 @@ def screened_table(result: TuneResult) -> Table:
     )
 
 
-def _screened_text(left: Dropped) -> str:
+def _screened_text(left: Dropped, worse: str) -> str:
     """Why a configuration did not race; its few iterations give no interval."""
     if left.reason is not None:
         bound = f"at least {left.ratio[1]:,.1f}× slower; " if left.ratio else ""
@@ -184,8 +185,8 @@ def _screened_text(left: Dropped) -> str:
     if left.ratio is None:
         return ""
     if left.ratio[0] >= HOPELESS:
-        return f"at least {HOPELESS:.0f}× slower"
-    return f"{left.ratio[0]:.2f}× slower"
+        return f"at least {HOPELESS:.0f}× {worse}"
+    return f"{left.ratio[0]:.2f}× {worse}"
 
 
 def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:
@@ -208,7 +209,23 @@ def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:
 
 
 def _change(result: TuneResult, comparison: Comparison | None) -> Change:
-    return Change(comparison, OBJECTIVES[result.tuning.objective].words, result.tuning.rule.margin)
+    return Change(comparison, _words(result), result.tuning.rule.margin)
+
+
+def value_name(result: TuneResult) -> str:
+    """What is compared."""
+    objective = OBJECTIVES[result.tuning.objective]
+    return objective.value_of(result.contest.cells[0]) if result.contest.cells else objective.value
+
+
+def _words(result: TuneResult) -> tuple[str, str]:
+    objective = OBJECTIVES[result.tuning.objective]
+    return objective.words_of(result.contest.cells[0]) if result.contest.cells else objective.words
+
+
+def _value(summary: CellSummary) -> Duration:
+    """What is compared, of one configuration."""
+    return Duration(summary.median_ns, summary.interval, summary.cell)
 
 
 def _roles(result: TuneResult, key: str) -> tuple[str, ...]:
@@ -234,13 +251,13 @@ def fresh_table(result: TuneResult) -> Table:
         title="Fresh launches",
         columns=(
             Column("configuration", "long"),
-            Column(OBJECTIVES[result.tuning.objective].value, "number"),
+            Column(value_name(result), "number"),
             Column("the winner compared with it"),
         ),
         rows=tuple(
             (
                 capital(known[finalist.cell.key]),
-                Duration(finalist.summary.median_ns, finalist.summary.interval),
+                _value(finalist.summary),
                 change,
             )
             for finalist, change in compared
@@ -329,9 +346,9 @@ def names(result: TuneResult) -> dict[str, str]:
     return {cell.key: name_of(cell, default) for cell in cells}
 
 
-def times(comparison: Comparison | None, objective: Objective) -> str:
+def times(comparison: Comparison | None, result: TuneResult) -> str:
     """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
-    return change_text(comparison, OBJECTIVES[objective].words)
+    return change_text(comparison, _words(result))
 
 
 def headline(result: TuneResult, *, bounds: bool = True) -> str:
@@ -353,7 +370,7 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         return (
             f"Keep the default for now{of}{f': {inconclusive_winner(result)}' if bounds else '.'}"
         )
-    compared = times(default, result.tuning.objective)
+    compared = times(default, result)
     if not bounds:
         compared = compared.partition(" (")[0]
     best = f" (best of {part})" if part else ""
@@ -391,7 +408,7 @@ def inconclusive_winner(result: TuneResult) -> str:
         return ""
     return (
         f"{names(result)[result.recommended.key]} won the race, but its fresh launches do not"
-        f" clearly beat the default: {times(default, result.tuning.objective)}."
+        f" clearly beat the default: {times(default, result)}."
     )
 
 
@@ -467,10 +484,10 @@ def _ranges(result: TuneResult) -> str:
     winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
     if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
         return ""
-    of_winner, of_default = (
-        ends(min(medians), max(medians), duration) for medians in (winner, other)
-    )
-    return f"Launches of the winner took {of_winner}, those of the default {of_default}."
+    cell = result.confirmed[0].summary.cell
+    spans = [value_span((min(each), max(each)), cell) for each in (winner, other)]
+    verb = "reported" if cell.metric else "took"
+    return f"Launches of the winner {verb} {spans[0]}, those of the default {spans[1]}."
 
 
 # Launches that differ by this factor differ for a reason.
@@ -571,7 +588,7 @@ def common_sentence(loads: LoadsResult) -> str:
     if not pairs:
         return f"Use {name} for all loads: it is the best for each."
     load, worst = max(pairs, key=lambda pair: pair[1].speedup_ratio)
-    compared = times(worst, first.tuning.objective)
+    compared = times(worst, first)
     if common.state == "one":
         return f"Use {name} for all loads: none has a configuration that is over {margin} better."
     if common.state == "several":
@@ -645,7 +662,8 @@ def finalists_document(result: TuneResult) -> list[dict[str, Any]]:
             "name": known[finalist.cell.key],
             "attempts": finalist.summary.attempts,
             "launches": len(finalist.summary.launches),
-            "value_ns": finalist.summary.median_ns,
+            "value_ns": None if finalist.summary.cell.metric else finalist.summary.median_ns,
+            **metric_columns(finalist.summary),
             **_speedup("winner", finalist.comparison),
             **attributes(finalist.comparison, "verdict"),
         }

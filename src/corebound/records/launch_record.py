@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from corebound.bounded_numbers import Amount, Count, OffsetMs, Signed
+from corebound.bounded_numbers import Amount, Count, OffsetMs, Positive, Signed
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
 from corebound.records.telemetry import (
@@ -174,7 +174,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     OpenMP runtimes and allocators that it has loaded, by the names of their files. `huge_pages`
     is None if its cell does not set them. `threads_used` and `inter_op_used` are the sizes of
     the framework's pools that it reported after the first iteration, `threads_after` the number
-    of threads set at the end; None if it reported none.
+    of threads set at the end; None if it reported none. `metrics` has, for each iteration and each
+    of the cell's metrics, the value that its command reported, then its samples, if it has any.
     """
 
     slot: Count
@@ -200,6 +201,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     libraries: tuple[str, ...] = ()
     huge_pages: HugePages | None = None
     threads_after: Count | None = None
+    metrics: tuple[tuple[tuple[Positive, ...], ...], ...] = ()
 
 
 class Launch(Struct, frozen=True, kw_only=True):

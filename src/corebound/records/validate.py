@@ -126,6 +126,14 @@ def _ok(launch: Launch) -> None:
             raise ValueError("`cpu_ns` and `wall_ns` differ in length")
         if not worker.wall_ns or sum(map(bool, worker.wall_ns)) * 2 < len(worker.wall_ns):
             raise ValueError("status `ok`, but a worker has no iterations, or their duration is 0")
+        _reported(worker, len(launch.cell.metrics))
+
+
+def _reported(worker: Worker, metrics: int) -> None:
+    if metrics and len(worker.metrics) != len(worker.wall_ns):
+        raise ValueError("`metrics` and `wall_ns` differ in length")
+    if any(len(each) != metrics or not all(each) for each in worker.metrics):
+        raise ValueError("an iteration has no value of a metric")
 
 
 def _worker(worker: Worker, slots: int) -> None:

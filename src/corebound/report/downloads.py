@@ -22,6 +22,7 @@ from corebound.analysis.json_documents import (
     findings_document,
     interval_columns,
     json_file,
+    metric_columns,
     serving_document,
 )
 from corebound.analysis.run_comparison import RunComparison
@@ -284,8 +285,11 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
 
 def _summary(name: str, summary: CellSummary) -> dict[str, Any]:
     return {
-        f"{name}_ns": summary.median_ns,
-        **interval_columns(name, interval_pair(summary.interval), "_ns"),
+        f"{name}_ns": None if summary.cell.metric else summary.median_ns,
+        **interval_columns(
+            name, None if summary.cell.metric else interval_pair(summary.interval), "_ns"
+        ),
+        **{f"{name}_{column}": value for column, value in metric_columns(summary).items()},
         f"{name}_launches": len(summary.launches),
     }
 

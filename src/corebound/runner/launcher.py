@@ -33,7 +33,9 @@ from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records import traces
 from corebound.runner.jobs import Job
+from corebound.scenario.cell import HOST
 from corebound.scenario.traffic import Traffic
+from corebound.serving.own_server import DeclaredServer, at_port
 from corebound.serving.served_model import recipe_of, served_model
 from corebound.serving.servers import server_of
 from corebound.serving.session import ServingSpec, serve
@@ -52,13 +54,9 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
     if placement is None or traffic is None or planned.python is None:
         raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
     python = Path(planned.python)
-    return ServingSpec(
+    spec = partial(
+        ServingSpec,
         placement=placement,
-        command=planned.commands[0],
-        model=lambda execute: served_model(
-            cache_dir() / "models", recipe_of(cell), python=python, execute=execute
-        ),
-        server=partial(server_of, cell, placement, python),
         traffic=traffic,
         generator=Path(sys.executable),
         generator_cpus=_generator_cpus(placement),
@@ -67,6 +65,30 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         python_path=python_path,
         scratch=scratch,
         cpu_quota=cell.cpu_quota,
+    )
+    if planned.own is None:
+        return spec(
+            command=planned.commands[0],
+            model=lambda execute: served_model(
+                cache_dir() / "models", recipe_of(cell), python=python, execute=execute
+            ),
+            server=partial(server_of, cell, placement, python),
+        )
+    path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
+    declared = DeclaredServer(
+        planned.own,
+        folder=planned.folder,
+        workers=cell.workers,
+        path=None if cell.environment == HOST else path,
+    )
+    folder = planned.working_directory
+    return spec(
+        command=at_port(planned.commands[0], declared.port) if planned.commands else None,
+        model=lambda _: None,
+        server=lambda *_: declared,
+        reports_itself=False,
+        files=planned.files,
+        working_directory=None if folder is None else Path(folder),
     )
 
 

@@ -78,6 +78,35 @@ _ENCODER_RUNTIMES = _RUNTIMES | {
     "pytorch": {**_RUNTIMES["pytorch"], "dtype": ("float32", "bfloat16", "int8")}
 }
 
+# The parameters that say how any server is loaded.
+_TRAFFIC: dict[str, Kind] = {
+    "traffic": str,
+    "concurrency": int,
+    "rate": float,
+    "query": int,
+    "bound_ms": float,
+}
+# Those of texts that a server of a language model gets and writes.
+_TEXTS: dict[str, Kind] = {
+    "context": int,
+    "prompt": int,
+    "output": int,
+    "spread": float,
+    "first_token_ms": float,
+    "per_token_ms": float,
+}
+_ABOVE_ZERO = frozenset({"spread", "first_token_ms", "per_token_ms", "rate", "bound_ms"})
+
+# What every server of the user's own takes, besides the parameters that its command names.
+OWN_SERVER = BuiltIn(
+    targets={},
+    parameters=_TRAFFIC | _TEXTS | {"client": str},
+    choices={"traffic": get_args(Shape), "client": get_args(Client)},
+    least={"context": 32, "prompt": 1, "output": 1, "concurrency": 1, "query": 1},
+    above_zero=_ABOVE_ZERO,
+    serves=True,
+)
+
 BUILT_IN: dict[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
         targets={
@@ -101,11 +130,7 @@ BUILT_IN: dict[str, BuiltIn] = {
             "model": str,
             "image": int,
             "runtime": str,
-            "traffic": str,
-            "concurrency": int,
-            "rate": float,
-            "query": int,
-            "bound_ms": float,
+            **_TRAFFIC,
             "client": str,
         },
         choices={
@@ -125,21 +150,7 @@ BUILT_IN: dict[str, BuiltIn] = {
             "fastapi": "corebound.worker.workloads.served_decoder_fastapi:application",
             "llama-server": "corebound.worker.workloads.served_decoder_llama_server:main",
         },
-        parameters={
-            "context": int,
-            "prompt": int,
-            "output": int,
-            "spread": float,
-            "slots": int,
-            "dtype": str,
-            "first_token_ms": float,
-            "per_token_ms": float,
-            "traffic": str,
-            "concurrency": int,
-            "rate": float,
-            "query": int,
-            "bound_ms": float,
-        },
+        parameters=_TEXTS | {"slots": int, "dtype": str} | _TRAFFIC,
         choices={"dtype": ("float32", "int8"), "traffic": get_args(Shape)},
         least={
             "context": 32,
@@ -149,7 +160,7 @@ BUILT_IN: dict[str, BuiltIn] = {
             "concurrency": 1,
             "query": 1,
         },
-        above_zero=frozenset({"spread", "first_token_ms", "per_token_ms", "rate", "bound_ms"}),
+        above_zero=_ABOVE_ZERO,
         required=("context", "prompt", "output"),
         serves=True,
         supported={"fastapi": {"dtype": ("float32",)}},

@@ -10,6 +10,7 @@ from msgspec.structs import astuple, replace
 
 from corebound.bounded_numbers import Count, Positive
 from corebound.machine.topology import CpuId, NodeId
+from corebound.scenario.metrics import Metric
 from corebound.scenario.runtimes import FRAMEWORKS, RUNTIMES, Framework, Runtime
 
 Scalar = str | int | float | bool
@@ -151,6 +152,7 @@ class Cell(Struct, frozen=True, kw_only=True):
             names it; None means the working tree, or no project.
         env: Environment variables that the scenario adds, by name.
         where: `file:line` of the scenario, so that any later stage can refer to it.
+        metrics: What its command reports; the first is compared instead of its time.
         hidden_axes: Axes on which all cells of its group have the same value. Labels leave
             them out; the key includes them.
     """
@@ -171,6 +173,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     openmp: OpenmpRuntime | None = None
     commit: str | None = None
     hidden_axes: tuple[str, ...] = field(default=(), name="unsaid")
+    metrics: tuple[Metric, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same cell; `hidden_axes` do not matter."""
@@ -183,6 +186,21 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def _identity(self) -> tuple[object, ...]:
         return astuple(replace(self, hidden_axes=()))
+
+    @property
+    def metric(self) -> Metric | None:
+        """What is compared instead of its time, if it is."""
+        return self.metrics[0] if self.metrics else None
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What a better value of it is called, and what a worse one is called."""
+        return self.metric.words if self.metric else ("faster", "slower")
+
+    @property
+    def words_in_sentence(self) -> tuple[str, str]:
+        """What a better configuration is called, and what a worse one: it has no unit beside it."""
+        return self.words if self.words[0] == "faster" else ("better", "worse")
 
     @property
     def runtime(self) -> Runtime:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from corebound.errors import InputError
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
+    OWN_SERVER,
     SHAPES_BY_PARAMETER,
     BuiltIn,
 )
@@ -29,16 +31,21 @@ from corebound.scenario.matrix import (
     located,
     matching_cells,
 )
+from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
     Measure,
+    MetricSource,
     Profile,
     ProfileName,
     Scenario,
     WarmupIterations,
     WarmupSeconds,
 )
+from corebound.scenario.placeholders import PROVIDED, placeholders_in, unknown_placeholder
 from corebound.scenario.runtimes import ALIASES, FRAMEWORKS, RUNTIMES, Framework, with_launcher
+from corebound.scenario.server_checks import check_bodies, check_server, check_server_point
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import SETTINGS
 from corebound.scenario.yaml_reader import Flaw, Path
 
@@ -66,8 +73,9 @@ def check_scenario(
             skipped.
     """
     yield from _workload(scenario)
+    yield from _metrics(scenario)
     if scenario.is_async and (
-        isinstance(scenario.workload, CommandWorkload) or scenario.workload in BUILT_IN
+        not isinstance(scenario.workload, str) or scenario.workload in BUILT_IN
     ):
         what = "`async: true` is for a function of your own."
         yield ("async",), what, "Remove it, or write `workload: module:function`."
@@ -95,6 +103,8 @@ def check_point(
     if not invalid_keys & {"workload", "environment", "framework"}:
         yield from _framework(point.settings, scenario, find_environment)
         yield from _supported(point, scenario)
+        if isinstance(scenario.workload, ServerWorkload):
+            yield from check_server_point(scenario.workload, point)
     yield from _parameters(point.parameters, scenario)
     yield from _variables(point.env)
 
@@ -103,6 +113,14 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
     workload = scenario.workload
     if isinstance(workload, CommandWorkload):
         yield from _commands(workload)
+        yield from _placeholders(workload.commands(), ("workload",), scenario)
+    elif isinstance(workload, ServerWorkload):
+        if workload.server is not None:
+            path = ("workload", "server", "command")
+            fix = 'Write `[sh, -c, "exec …"]` if you want a shell.'
+            yield from _words(workload.server.command, path, fix)
+            yield from _placeholders({"command": workload.server.command}, path[:-1], scenario)
+        yield from check_server(workload)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
         what = f"`{printable(workload)}` is not a workload."
         fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
@@ -128,7 +146,11 @@ def _commands(workload: CommandWorkload) -> Iterator[Flaw]:
             yield from _words(command, path)
 
 
-def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
+def _words(
+    arguments: tuple[str, ...],
+    path: Path,
+    shell: str = "Write one text and `shell: true` if you want a shell.",
+) -> Iterator[Flaw]:
     if not arguments[0] or arguments[0].split() != [arguments[0]]:
         split = ", ".join(arguments[0].split()) or "sort"
         what = f"`{printable(arguments[0])}` is not the name of a program."
@@ -136,7 +158,86 @@ def _words(arguments: tuple[str, ...], path: Path) -> Iterator[Flaw]:
     for index, argument in enumerate(arguments):
         if argument in _SHELL:
             what = f"`{argument}` would be passed to the program unchanged, not to a shell."
-            yield (*path, index), what, "Write one text and `shell: true` if you want a shell."
+            yield (*path, index), what, shell
+
+
+def _placeholders(
+    commands: Mapping[str, str | tuple[str, ...]], section: Path, scenario: Scenario
+) -> Iterator[Flaw]:
+    """Check that each placeholder of a word has a value; `section` has the commands by key."""
+    parameters = parameter_names(scenario)
+    words: dict[Path, str] = {
+        **{
+            (*section, key, *((index,) if isinstance(command, tuple) else ())): word
+            for key, command in commands.items()
+            for index, word in enumerate((command,) if isinstance(command, str) else command)
+        },
+        **{("env", name): value for name, value in scenario.env.items()},
+    }
+    for path, word in words.items():
+        yield from _unknown_placeholder(word, path, parameters)
+
+
+def _unknown_placeholder(word: str, path: Path, parameters: Sequence[str]) -> Iterator[Flaw]:
+    if (name := unknown_placeholder(word, parameters)) is not None:
+        close = closest(name, [*parameters, *PROVIDED])
+        fix = f"Did you mean `{{{close}}}`?" if close else f"Write `parameters: {{{name}: …}}`."
+        fix += f" For the text itself, write `{{{{{name}}}}}`."
+        yield path, f"`{{{name}}}` has no value.", fix
+
+
+def _metrics(scenario: Scenario) -> Iterator[Flaw]:
+    """Check how each metric is found, and that only a command has metrics."""
+    sources = scenario.metrics
+    if sources and not isinstance(scenario.workload, CommandWorkload):
+        yield ("metric",), "only a command has metrics.", "Write `workload: {command: [...]}`."
+    names = [source.name for source in sources]
+    for index, source in enumerate(sources):
+        path: Path = ("metric", index) if isinstance(scenario.metric, tuple) else ("metric",)
+        if source.name in names[:index]:
+            what = f"another metric is called `{printable(source.name)}`."
+            yield (*path, "name"), what, "Give each its own name."
+        if (source.json_path is None) == (source.regex is None):
+            what = "a metric is found by `json` or by `regex`."
+            yield path, what, "Write one of them."
+        else:
+            yield from _metric(source, path)
+        if source.file is not None:
+            yield from _unknown_placeholder(source.file, (*path, "file"), parameter_names(scenario))
+
+
+def _metric(source: MetricSource, path: Path) -> Iterator[Flaw]:
+    if source.regex is not None:
+        try:
+            groups = re.compile(source.regex).groups
+        except re.error as error:
+            yield (*path, "regex"), f"`regex` is not a regular expression: {error}.", "Correct it."
+            return
+        if groups != 1:
+            what = f"`regex` has {groups or 'no'} groups, not one."
+            fix = "Put the number in ( ), as in `rate: ([0-9.]+)`, and write other groups as (?: )."
+            yield (*path, "regex"), what, fix
+        if source.samples not in {None, "all"}:
+            yield (*path, "samples"), "with `regex`, samples are all matches.", "Write `all`."
+        return
+    for key, text in (("json", source.json_path), ("samples", source.samples)):
+        try:
+            parse_json_path(text or "[0]")
+        except ValueError as error:
+            what = (
+                f"`{printable(text or '')}` is not a path into JSON, at `{printable(str(error))}`."
+            )
+            yield (*path, key), what, "Write keys, [index] and [*], as in `results[0].value`."
+
+
+def parameter_names(scenario: Scenario) -> list[str]:
+    """The parameters of any of a scenario's cells, in the order of the file."""
+    return [
+        *scenario.parameters,
+        *scenario.matrix.parameters,
+        *(name for entry in scenario.matrix.include for name in entry.parameters),
+        *(name for profile in scenario.profiles.values() for name in profile.parameters),
+    ]
 
 
 def is_variable_name(name: str) -> bool:
@@ -206,18 +307,19 @@ def check_files(scenario: Scenario, exists: FileFinder) -> Iterator[Flaw]:
         if not exists(file):
             fix = "Paths are relative to this file."
             yield ("files", index), f"there is no file or folder `{printable(file)}`.", fix
-    if not isinstance(scenario.workload, CommandWorkload):
-        return
-    for key, command in scenario.workload.commands().items():
-        program = command if isinstance(command, str) else command[0]
+    workload = scenario.workload
+    programs: dict[Path, str] = {}
+    if isinstance(workload, ServerWorkload):
+        yield from check_bodies(workload, exists)
+        if workload.server is not None:
+            programs["workload", "server", "command"] = workload.server.command[0]
+    elif isinstance(workload, CommandWorkload) and not workload.shell:
+        programs = {("workload", key): words[0] for key, words in workload.commands().items()}
+    for path, program in programs.items():
         has_parameter = "{" in program
-        if (
-            not scenario.workload.shell
-            and "/" in program
-            and not (has_parameter or exists(program))
-        ):
+        if "/" in program and not (has_parameter or exists(program)):
             fix = "A path is relative to this file; a name without `/` is searched for in PATH."
-            yield ("workload", key), f"there is no program `{printable(program)}`.", fix
+            yield path, f"there is no program `{printable(program)}`.", fix
 
 
 def _section(profile: ProfileName | None) -> Path:
@@ -308,6 +410,9 @@ def _framework(
         yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
         return
     framework = framework_setting.value or framework_of(name or HOST)
+    if isinstance(workload, ServerWorkload):
+        yield from _framework_settings(settings, workload.framework)
+        return
     if framework is None and isinstance(workload, CommandWorkload):
         framework = "none"
     if framework is None:
@@ -409,13 +514,23 @@ def _name_of(framework: Framework) -> str:
     return "plain Python" if framework == "none" else framework
 
 
+def _declaration(scenario: Scenario) -> BuiltIn | None:
+    """What its workload takes; None if only a function or a command says it."""
+    workload = scenario.workload
+    if isinstance(workload, ServerWorkload):
+        return OWN_SERVER
+    return BUILT_IN.get(workload) if isinstance(workload, str) else None
+
+
 def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
     """Check each parameter on its own."""
     workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    built_in = _declaration(scenario)
     for name, parameter in parameters.items():
-        if isinstance(workload, CommandWorkload):
-            yield from _command_parameter(name, parameter, workload)
+        if isinstance(workload, ServerWorkload) and name in OWN_SERVER.parameters:
+            yield from _built_in_parameter("a server", OWN_SERVER, name, parameter)
+        elif not isinstance(workload, str):
+            yield from _command_parameter(name, parameter, workload, scenario)
         elif built_in is not None:
             yield from _built_in_parameter(str(workload), built_in, name, parameter)
         elif name == "gpus":
@@ -427,12 +542,18 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
 
 
 def _command_parameter(
-    name: str, parameter: LocatedValue, workload: CommandWorkload
+    name: str,
+    parameter: LocatedValue,
+    workload: CommandWorkload | ServerWorkload,
+    scenario: Scenario,
 ) -> Iterator[Flaw]:
-    placeholders = workload.placeholders()
-    if name in placeholders:
+    values = [*scenario.env.values(), *chain.from_iterable(scenario.matrix.env.values())]
+    values += [source.file for source in scenario.metrics]
+    elsewhere = placeholders_in(" ".join(value for value in values if value is not None))
+    used = workload.placeholders() | elsewhere
+    if name in used:
         return
-    close = closest(name, sorted(placeholders))
+    close = closest(name, sorted(used))
     what = f"no command has `{{{printable(name)}}}`, so the parameter does nothing."
     fix = f"Write `{{{printable(name)}}}` where its value belongs, or remove the parameter."
     yield (
@@ -513,8 +634,7 @@ def check_traffic(
         invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
-    workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    built_in = _declaration(scenario)
     if built_in is None or not built_in.serves or invalid_keys & {"workload", "parameters"}:
         return
     is_reported = bool(invalid_keys & {"iterations", "timeout_s"})
@@ -523,7 +643,7 @@ def check_traffic(
         for point in points[profile]:
             for name in built_in.required:
                 if name not in point.parameters:
-                    what = f"`{workload}` needs `{name}`."
+                    what = f"`{scenario.workload}` needs `{name}`."
                     yield ("parameters",), what, f"Write `{name}:` among the parameters."
             yield from _traffic_parameters(point.parameters)
             if not is_reported:

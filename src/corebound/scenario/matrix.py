@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.machine.topology import cpu_list, parse_cpu_list
 from corebound.scenario.cell import HOST, Binding, Cell, NamedMode, Threads, framework_of
 from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, Scenario
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
 from corebound.scenario.yaml_reader import Path
 
@@ -230,7 +231,7 @@ def _point(varied: Values, own_values: Values, axes: Axes, scenario: Scenario, w
         settings=settings,
         parameters=parameters,
         env=env,
-        cell=_cell(settings, parameters, env, labels=labels, scenario=scenario.name, where=where),
+        cell=_cell(settings, parameters, env, labels=labels, scenario=scenario, where=where),
     )
 
 
@@ -240,7 +241,7 @@ def _cell(
     env: Mapping[str, LocatedValue],
     *,
     labels: tuple[tuple[str, str], ...],
-    scenario: str,
+    scenario: Scenario,
     where: str,
 ) -> Cell:
     fields: dict[str, Any] = {}
@@ -260,8 +261,10 @@ def _cell(
     fields.pop("environment")
     environment, commit = environment_name(settings["environment"]), fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
+    if isinstance(scenario.workload, ServerWorkload):
+        framework = scenario.workload.framework
     return Cell(
-        scenario=scenario,
+        scenario=scenario.name,
         axes=labels,
         binding=_resolved_binding(**parts["binding"]),
         threads=Threads(**parts["threads"]),
@@ -269,6 +272,7 @@ def _cell(
         environment=environment if commit is None else f"{environment}@{commit}",
         parameters=tuple((name, parameter.value) for name, parameter in parameters.items()),
         env=tuple(parts["env"].items()),
+        metrics=tuple(source.metric for source in scenario.metrics),
         where=where,
         **fields,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
@@ -26,6 +25,9 @@ from pydantic import (
 
 from corebound.scenario.cell import Importance
 from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
+from corebound.scenario.metrics import Better, Metric
+from corebound.scenario.placeholders import fill, placeholders_in
+from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
 
@@ -260,7 +262,6 @@ Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 
 
 Words = Annotated[tuple[StrictStr, ...], Field(min_length=1)] | Text
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 _COMMAND = Expected(
@@ -272,7 +273,8 @@ class CommandWorkload(StrictModel):
     """A command timed whole, from start to exit; in a shell only with `shell: true`."""
 
     command: Annotated[Words, _COMMAND] = Field(
-        description="the words of the command; {NAME} stands for the parameter NAME"
+        description="the words of the command; {NAME} stands for the parameter NAME, or for the"
+        " cell's threads, cpus, workers, gpus or port"
     )
     prepare: Annotated[Words | None, _COMMAND] = Field(
         None, description="a command that runs before each iteration and is not timed"
@@ -295,16 +297,16 @@ class CommandWorkload(StrictModel):
             " ".join((words,) if isinstance(words, str) else words)
             for words in self.commands().values()
         )
-        return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
+        return placeholders_in(" ".join(texts))
 
     def arguments(self, key: str, values: Mapping[str, str]) -> tuple[str, ...] | None:
-        """One of its commands as arguments to execute, with the values of parameters.
+        """One of its commands as arguments to execute, with the values of placeholders.
 
         Other text in braces stays as it is. In a shell, values are quoted.
 
         Args:
             key: `command`, `prepare` or `cleanup`.
-            values: The parameters, by name.
+            values: The values of placeholders, by name.
 
         Returns:
             None if the workload has no such command.
@@ -312,15 +314,66 @@ class CommandWorkload(StrictModel):
         words = self.commands().get(key)
         if words is None:
             return None
-        quote = shlex.quote if self.shell else str
-
-        def value_of(match: re.Match[str]) -> str:
-            name = match[1]
-            return quote(values[name]) if name in values else match[0]
-
         if isinstance(words, str):
-            return "/bin/sh", "-c", _PLACEHOLDER.sub(value_of, words)
-        return tuple(_PLACEHOLDER.sub(value_of, word) for word in words)
+            return "/bin/sh", "-c", fill(words, values, shlex.quote)
+        return tuple(fill(word, values) for word in words)
+
+
+class MetricSource(StrictModel):
+    """A value that the command reports, compared instead of its time."""
+
+    name: Annotated[Text, Expected("a name", "Write what the value is, such as `throughput`.")]
+    unit: Annotated[StrictStr, Expected("a unit", 'Write it as in `unit: "tokens/s"`.')] = Field(
+        "", max_length=40, description="its unit, as it is shown"
+    )
+    better: Annotated[Better, one_of("a direction", get_args(Better))] = Field(
+        description="whether higher or lower values are better"
+    )
+    json_path: Annotated[
+        Text | None, Expected("a path into JSON", 'Write it as in `json: "[-1].avg_ts"`.')
+    ] = Field(
+        None,
+        alias="json",
+        description="its path in JSON output: keys, [index] and [*] for every item of a list;"
+        " several numbers are samples, whose median is the value",
+    )
+    regex: Annotated[
+        Text | None, Expected("a regular expression", "Write one with a group: 'rate: ([\\d.]+)'.")
+    ] = Field(
+        None,
+        description="what precedes and follows it in the output, with one group for the number;"
+        " the last match counts",
+    )
+    file: Annotated[Text | None, Expected("a file", "Write its path in the working directory.")] = (
+        Field(
+            None,
+            description="the file that contains it, instead of the output; may have placeholders",
+        )
+    )
+    samples: Annotated[
+        Text | None,
+        Expected("where samples are", "Write `all` with `regex`, or a path into JSON with `json`."),
+    ] = Field(
+        None,
+        description="the tool's own repetitions: their path in JSON; with regex, `all`: every"
+        " match is a sample, and their median the value",
+    )
+
+    @property
+    def metric(self) -> Metric:
+        """What the value is."""
+        return Metric(name=self.name, unit=self.unit, better=self.better)
+
+
+def _metric_form(value: Any) -> str:
+    return "list" if isinstance(value, list | tuple) else "one"
+
+
+def _workload_form(value: Any) -> str:
+    is_server = isinstance(value, ServerWorkload) or (
+        isinstance(value, Mapping) and bool(value.keys() & ServerWorkload.model_fields.keys())
+    )
+    return "served" if is_server else mapping_or_plain(value)
 
 
 class MatrixEntry(Settings, OrderedModel):
@@ -447,13 +500,32 @@ class Scenario(Settings):
         " nor fail `corebound regressions`",
     )
     workload: Annotated[
-        Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
-        Discriminator(mapping_or_plain),
+        Annotated[Text, Tag("plain")]
+        | Annotated[CommandWorkload, Tag("keys")]
+        | Annotated[ServerWorkload, Tag("served")],
+        Discriminator(_workload_form),
         Expected(
             "a workload",
-            "Write a built-in's name, module:function or {command: [program, word, …]}.",
+            "Write a built-in's name, module:function, {command: [program, word, …]}, or"
+            " {server: …, requests: …}.",
         ),
-    ] = Field(description="a built-in, module:function next to this file, or {command: [...]}")
+    ] = Field(
+        description="a built-in, module:function next to this file, {command: [...]}, or"
+        " {server: {...}, requests: {...}}"
+    )
+    metric: Annotated[
+        Annotated[MetricSource | None, Tag("one")]
+        | Annotated[tuple[MetricSource, ...], Field(min_length=1, max_length=16), Tag("list")],
+        Discriminator(_metric_form),
+        Expected(
+            "a metric",
+            "Write `{name: …, unit: …, better: higher, json: …}`, or a list of these.",
+        ),
+    ] = Field(
+        None,
+        description="values that the command reports, compared instead of its time; of several,"
+        " the first decides",
+    )
     is_async: Annotated[StrictBool, BOOLEAN] = Field(
         False, alias="async", description="await the result of each step"
     )
@@ -486,7 +558,9 @@ class Scenario(Settings):
     working_directory: Annotated[
         Literal["empty", "scenario"], one_of("a working directory", ("empty", "scenario"))
     ] = Field(
-        "empty", description="empty: a new folder for each launch; scenario: this file's folder"
+        "empty",
+        description="empty: a new folder for each launch; scenario: this file's folder, the"
+        " default of a server of your own without `files`",
     )
     matrix: Annotated[
         Matrix, Expected("a mapping of axes", "Write axes as `threads: [1, 2]`, one on each line.")
@@ -511,6 +585,13 @@ class Scenario(Settings):
         ),
     ] = Field((), max_length=64, description="published claims to check")
     _line: int | None = PrivateAttr(None)
+
+    @property
+    def metrics(self) -> tuple[MetricSource, ...]:
+        """The values that its command reports; the first is compared."""
+        if self.metric is None or isinstance(self.metric, tuple):
+            return self.metric or ()
+        return (self.metric,)
 
     @property
     def line(self) -> int | None:

@@ -7,7 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-Objective = Literal["latency", "throughput", "rate", "cost"]
+from corebound.scenario.cell import Cell
+
+Objective = Literal["latency", "throughput", "rate", "cost", "metric"]
 
 
 class ObjectiveSpec(Struct, frozen=True, kw_only=True):
@@ -20,6 +22,8 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
         is_cpu_time: Whether a launch is judged by its CPU time, instead of its elapsed time.
         is_of_all_workers: Whether a launch is judged by what its workers do together.
         varies_workers: Whether the number of workers may change.
+        is_of_metric: Whether a command that reports a metric is judged by it.
+        needs_metric: Whether there must be one; it is then the default.
     """
 
     help: str
@@ -28,6 +32,16 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
     is_cpu_time: bool = False
     is_of_all_workers: bool = False
     varies_workers: bool = False
+    is_of_metric: bool = False
+    needs_metric: bool = False
+
+    def value_of(self, cell: Cell) -> str:
+        """What a value of a cell is."""
+        return cell.metric.name if self.is_of_metric and cell.metric else self.value
+
+    def words_of(self, cell: Cell) -> tuple[str, str]:
+        """What a cell is called that is better than another, and one that is worse."""
+        return cell.words_in_sentence if self.is_of_metric and cell.metric else self.words
 
 
 OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
@@ -42,6 +56,7 @@ OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
         words=("more throughput", "less throughput"),
         is_of_all_workers=True,
         varies_workers=True,
+        is_of_metric=True,
     ),
     # The highest arrival rate of a server within a latency bound, as the time between two requests.
     "rate": ObjectiveSpec(
@@ -55,6 +70,13 @@ OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
         value="CPU time of an iteration",
         words=("less CPU time", "more CPU time"),
         is_cpu_time=True,
+    ),
+    "metric": ObjectiveSpec(
+        help="the first metric that a command reports, the default if it reports one",
+        value="metric",
+        words=("better", "worse"),
+        is_of_metric=True,
+        needs_metric=True,
     ),
 }
 

@@ -12,7 +12,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-Framework = Literal[
+# Those that a scenario can name.
+NamedFramework = Literal[
     "none",
     "numpy",
     "pytorch",
@@ -30,7 +31,9 @@ Framework = Literal[
     "fastapi",
     "llama-server",
 ]
-FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)  # the first is `none`
+# The last two are what a `workload` with a server, or with a running service, makes of its cells.
+Framework = Literal[NamedFramework, "own-server", "running-service"]
+FRAMEWORKS: tuple[NamedFramework, ...] = get_args(NamedFramework)  # the first is `none`
 
 # The settings that some runtimes set in their own way, and others do not have.
 Pool = Literal["intra_op", "inter_op"]
@@ -57,14 +60,15 @@ class Server(Struct, frozen=True, kw_only=True):
 
     Attributes:
         start: `script`: its own program beside the interpreter; `uvicorn`: an application on
-            uvicorn; `module`: the module of the workload.
+            uvicorn; `module`: the module of the workload; `own`: the scenario's own command;
+            `running`: it runs already.
         is_single_process: Whether one process answers all requests; others have any number.
         pins_workers: Whether it places its workers itself under `binding: launcher`.
         reads_archive: Whether it reads the model from an archive of its own format.
         reports_itself: Whether its workers name their distribution themselves.
     """
 
-    start: Literal["script", "uvicorn", "module"]
+    start: Literal["script", "uvicorn", "module", "own", "running"]
     is_single_process: bool = False
     pins_workers: bool = False
     reads_archive: bool = False
@@ -228,6 +232,12 @@ RUNTIMES: Mapping[Framework, Runtime] = {
         packages={"xllamacpp": "xllamacpp"},
         server=Server(start="module", is_single_process=True, reports_itself=True),
         unprofiled=_SERVED,
+    ),
+    "own-server": Runtime(
+        lacks=("intra_op", "inter_op"), server=Server(start="own"), unprofiled=_SERVED
+    ),
+    "running-service": Runtime(
+        lacks=("intra_op", "inter_op"), server=Server(start="running"), unprofiled=_SERVED
     ),
 }
 

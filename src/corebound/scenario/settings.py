@@ -44,7 +44,7 @@ from corebound.scenario.cell import (
     is_project,
 )
 from corebound.scenario.fault_wording import BOOLEAN, COUNT, Expected, one_of, whole_number
-from corebound.scenario.runtimes import FRAMEWORKS, Framework, variables_of
+from corebound.scenario.runtimes import FRAMEWORKS, NamedFramework, variables_of
 
 
 class StrictModel(BaseModel):
@@ -379,7 +379,7 @@ class Settings(StrictModel):
         ),
     ] = Field(0, description="number of GPUs to compute on; 0: the CPU")
     framework: Annotated[
-        Framework | None,
+        NamedFramework | None,
         Setting(field="framework", expected=one_of("a framework", FRAMEWORKS), changes_work=True),
     ] = Field(None, description="the framework; default: derived from the environment's name")
     environment: Annotated[

@@ -65,7 +65,7 @@ class Lengths(Struct, frozen=True, kw_only=True):
 class Streaming(Struct, frozen=True, kw_only=True):
     """Requests to a language model that streams its answer, as OpenAI's completions API does.
 
-    Each request has a prompt of its own, drawn with the traffic's seed.
+    Each request has a prompt of its own, drawn with the traffic's seed, unless it has bodies.
 
     Attributes:
         prompt_tokens, output_tokens: The lengths of prompts and of answers.
@@ -73,6 +73,8 @@ class Streaming(Struct, frozen=True, kw_only=True):
         model: The name of the model to ask for; None sends no name.
         first_token_bound_ms, per_token_bound_ms: An answer within both counts as good. None
             bounds nothing.
+        is_chat: Whether it is asked by OpenAI's chat API.
+        has_bodies: Whether the order has the bodies; lengths and vocabulary then say nothing.
     """
 
     prompt_tokens: Lengths
@@ -81,6 +83,8 @@ class Streaming(Struct, frozen=True, kw_only=True):
     model: str | None = None
     first_token_bound_ms: Positive | None = None
     per_token_bound_ms: Positive | None = None
+    is_chat: bool = False
+    has_bodies: bool = False
 
     def __post_init__(self) -> None:
         if self.vocabulary <= SPECIAL_TOKENS:
@@ -153,7 +157,12 @@ class GeneratorOrder(Struct, frozen=True, kw_only=True):
         path: Path and query of the URL, such as `/predictions/resnet50`.
         method: `GET`, `POST` or another.
         content_type: Content type of the body; None sends no such header.
-        body_file: The file that every request sends as its body; None sends no body.
+        headers: Other headers, by name.
+        body_files: The files that requests send as their bodies, in turn; without any, they have
+            no body.
+        status: The status of a success; None: any of 200 to 299.
+        answer_text: A text that the body of a success contains; None: any body.
+        keeps_connections: Whether a connection carries several requests.
         connections: Maximum number of open connections, in the shapes that do not define
             it themselves: the open ones and `offline`. The time that a request waits for a
             free connection is part of its latency.
@@ -165,7 +174,11 @@ class GeneratorOrder(Struct, frozen=True, kw_only=True):
     path: str
     method: str = "POST"
     content_type: str | None = None
-    body_file: str | None = None
+    headers: dict[str, str] = {}
+    body_files: tuple[str, ...] = ()
+    status: Count | None = None
+    answer_text: str | None = None
+    keeps_connections: bool = True
     connections: int = 256
 
 
@@ -273,9 +286,9 @@ class Answered(Struct, frozen=True, kw_only=True):
     Attributes:
         began_ns: The first intended send time, on the host's monotonic clock.
         duration_ns: Time from `began_ns` to the last answer.
-        ok: Requests answered with a status of 200 to 299.
-        errors: The other requests by kind: `status 503`, `refused`, `reset`, `closed` (before
-            the answer was complete), `timeout`, `not HTTP`, or an error's name.
+        ok: Requests answered as expected: by default with a status of 200 to 299.
+        errors: The other requests by kind: `status 503`, `wrong answer`, `refused`, `reset`,
+            `closed` (before the answer was complete), `timeout`, `not HTTP`, or an error's name.
         latencies: HDR histogram of `ok` (of all requests for `client: ab`, which cannot
             separate them). In the open shapes and `offline`, counted from the intended time.
             Of `rate-search`, only the trials at the highest rate within the bound.

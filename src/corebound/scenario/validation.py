@@ -20,6 +20,7 @@ from corebound.scenario.models import (
     Matrix,
     MatrixEntry,
     Measure,
+    MetricSource,
     Needs,
     Profile,
     Scenario,
@@ -27,6 +28,12 @@ from corebound.scenario.models import (
     WarmupSeconds,
 )
 from corebound.scenario.runtimes import ALIASES
+from corebound.scenario.server_workload import (
+    ExpectedAnswer,
+    Requests,
+    ServerProcess,
+    ServerWorkload,
+)
 from corebound.scenario.settings import (
     SETTINGS,
     ExistingEnvironment,
@@ -57,9 +64,12 @@ class _Profiles(BaseModel):
 
 EXPECTED: Mapping[str, Expected] = {
     **{name: setting.expected for name, setting in SETTINGS.items()},
+    **expected_by_key(MetricSource),
     **expected_by_key(ExplicitCpus, ExistingEnvironment, CommandWorkload, Matrix, WarmupSeconds),
+    **expected_by_key(ServerWorkload, ServerProcess, Requests, ExpectedAnswer),
     **expected_by_key(Launches, Measure, Needs, Claim, Profile, _Profiles, Scenario),
 }
+_OF_METRIC = expected_by_key(MetricSource)
 # The number of iterations to drop, not those of a launch.
 _DROPPED = expected_by_key(WarmupIterations)["iterations"]
 
@@ -76,6 +86,8 @@ def expected_at(path: Path, node: Node) -> Expected:
         return Expected("text", f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}.")
     if parent == "parameters":
         return _VALUE
+    if "metric" in keys[:-1]:
+        return _OF_METRIC[key]
     expected = _DROPPED if (parent, key) == ("warmup", "iterations") else EXPECTED[key]
     return expected.item if is_item and expected.item is not None else expected
 
@@ -186,6 +198,10 @@ def _may_unset(path: Path) -> bool:
     return is_nullable(nearest_key(path)) or 0 < len(below) <= 2
 
 
+class _Workload(CommandWorkload, ServerWorkload):
+    """The keys of both forms of a workload that has keys."""
+
+
 class _Warmup(WarmupIterations, WarmupSeconds):
     """The keys of both forms of a warm-up."""
 
@@ -213,7 +229,11 @@ SCENARIO = FileFormat(
         "needs": Needs,
         "binding": ExplicitCpus,
         "environment": ExistingEnvironment,
-        "workload": CommandWorkload,
+        "workload": _Workload,
+        "server": ServerProcess,
+        "requests": Requests,
+        "expect": ExpectedAnswer,
+        "metric": MetricSource,
     },
     homes=("", "measure", "launches", "matrix", "needs"),
     placeholders={"schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x"},

@@ -153,10 +153,17 @@ _GENERATOR_FIX = (
 
 
 def launch_violations(
-    placement: Placement, command: Command, served: Served, workers: Sequence[Worker]
+    placement: Placement, command: Command | None, served: Served, workers: Sequence[Worker]
 ) -> tuple[tuple[str, ...], str]:
-    """Every reason to discard the launch as invalid, and the suggested fix."""
-    of_setup = setup_violations(placement, command, workers)
+    """Every reason to discard the launch as invalid, and the suggested fix.
+
+    Without a command, the workers of the server write no reports: only their CPUs are verified.
+    """
+    of_setup = (
+        cpu_violations(placement, workers)
+        if command is None
+        else setup_violations(placement, command, workers)
+    )
     of_generator = bottleneck_evidence(served.answered, served.traffic, len(served.generator_cpus))
     if not of_setup:
         return of_generator, _GENERATOR_FIX
@@ -175,6 +182,12 @@ def setup_violations(
     return silent + verification.binding_violations(
         placement, commands, reporting, [()] * len(reporting)
     )
+
+
+def cpu_violations(placement: Placement, workers: Sequence[Worker]) -> tuple[str, ...]:
+    """Every thread of a worker that was not allowed its CPUs, or was seen on others."""
+    commands = [Command(argv=(), env=())] * len(workers)
+    return verification.binding_violations(placement, commands, workers, [()] * len(workers))
 
 
 def _affinities(threads: Sequence[ThreadEvidence]) -> tuple[tuple[int, ...], ...]:

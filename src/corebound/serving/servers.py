@@ -318,7 +318,7 @@ class LlamaServer(_ReportingServer):
 
 
 def server_of(
-    cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
+    cell: Cell, placement: Placement, python: Path, model: ServedModel | None, reports: Path
 ) -> Server:
     """The server of a cell.
 
@@ -329,6 +329,8 @@ def server_of(
         model: The model to serve.
         reports: The folder in which each worker writes a file named after its process id.
     """
+    if model is None:
+        raise ValueError("a built-in server has a model")
     parameters = dict(cell.parameters)
     match cell.framework:
         case "llama-server":

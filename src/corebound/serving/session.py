@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from corebound.errors import CoreboundError
@@ -15,19 +16,21 @@ from corebound.launch.launch import (
     AnyLaunchSpec,
     LaunchResult,
     deviated,
+    link_files,
     tail,
     timed_out,
 )
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
-from corebound.machine.procfs import cpu_ns_by_process, processes_below
+from corebound.machine.procfs import cpu_ns_by_process, descendants, processes_below
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Traffic, Warmed
 from corebound.serving import checks
+from corebound.serving.own_server import DeclaredServer
 from corebound.serving.processes import (
     POLL_S,
     Processes,
@@ -36,17 +39,15 @@ from corebound.serving.processes import (
     require_correct_answer,
 )
 from corebound.serving.served_model import Execute, ServedModel, ServerError
-from corebound.serving.servers import (
-    LOOPBACK,
-    Server,
-    ServerWorker,
-)
+from corebound.serving.servers import LOOPBACK, Server, ServerWorker
 from corebound.worker import protocol
 
 # How long a server may take to stop when asked to. TorchServe takes 3 to 8 s.
 STOP_S = 20.0
 # The launch fails if more than this share of requests fails: throughput is then meaningless.
 MOST_ERRORS = 0.01
+
+AnyServer = Server | DeclaredServer
 
 GENERATOR = ("-m", "corebound.serving.generator")
 
@@ -55,20 +56,26 @@ class ServingSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     """Everything that one launch of a server and its load generator needs.
 
     Attributes:
-        command: The command that starts the server.
-        model: Finds or creates the served model, given a function that executes commands.
+        command: The command that starts the server; None: it is a service that runs already.
+        model: Finds or creates the served model, given a function that executes commands; None
+            for a server of the user's own.
         server: Creates the server, given the model and the folder for the workers' reports.
         traffic: The requests to send.
+        reports_itself: Whether each worker of the server reports its threads and variables.
         generator: The interpreter of the load generator.
         generator_cpus: The CPUs that the load generator may use.
+        files, working_directory: As in `launch.LaunchSpec`.
     """
 
-    command: Command
-    model: Callable[[Execute], ServedModel]
-    server: Callable[[ServedModel, Path], Server]
+    command: Command | None
+    model: Callable[[Execute], ServedModel | None]
+    server: Callable[[ServedModel | None, Path], AnyServer]
     traffic: Traffic
+    reports_itself: bool = True
     generator: Path
     generator_cpus: tuple[CpuId, ...]
+    files: Mapping[str, str] = {}
+    working_directory: Path | None = None
 
 
 def serve(spec: ServingSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
@@ -144,8 +151,10 @@ class _Session:
         workers = self._workers()
         evidence: tuple[str, ...] = ()
         if status == "ok" and self._served is not None:
+            spec = self._spec
+            reporting = spec.command if spec.reports_itself else None
             evidence, fix = checks.launch_violations(
-                self._spec.placement, self._spec.command, self._served, workers
+                spec.placement, reporting, self._served, workers
             )
             of_quota = self._quota_violations(self._served.cpu_ns)
             fix = fix if evidence else "Find what moves the server's processes to another cgroup."
@@ -188,7 +197,7 @@ class _Session:
         )
 
     def _serve(self) -> None:
-        self._processes.folder.mkdir()
+        link_files(self._spec.files, self._processes.folder)
         self._reports.mkdir()
         self._phase = "model"
         model = self._spec.model(self._processes.execute)
@@ -201,25 +210,28 @@ class _Session:
         started_ns = time.monotonic_ns()
         limit = self._open.enter_context(cpu_quota.limited(self._spec.cpu_quota))
         self._quota = limit.cpus
-        root = self._processes.spawn(self._spec.command, needs=needs, cgroup=limit.procs)
-        self._root = root
-        try:
-            ready = await_workers(
-                server, self._processes, root=root, count=len(self._spec.placement.slots)
+        if self._spec.command is not None:
+            self._root = self._processes.spawn(
+                self._spec.command,
+                needs=needs,
+                cwd=self._spec.working_directory,
+                cgroup=limit.procs,
             )
+        try:
+            self._await_ready(server)
             startup_ns = time.monotonic_ns() - started_ns
             self._phase = "check"
-            require_correct_answer(server, model, self._processes.wait)
+            self._require_right_answer(server, model)
             self._phase = "requests"
             self._warm_up(server)
-            cpu_ns = self._measure(root, ready)
-            before = {worker.pid for worker in ready}
-            restarts = sum(worker.pid not in before for worker in server.workers())
+            ready = server.workers()
+            cpu_ns = self._measure(ready)
+            gone = {worker.pid for worker in ready} - {worker.pid for worker in server.workers()}
             self._phase = "stop"
-            stop_ns = self._stop(server, root)
+            stop_ns = self._stop(server)
         finally:
             self._alive_ns = time.monotonic_ns() - started_ns
-        self._keep(startup_ns=startup_ns, stop_ns=stop_ns, cpu_ns=cpu_ns, restarts=restarts)
+        self._keep(startup_ns=startup_ns, stop_ns=stop_ns, cpu_ns=cpu_ns, restarts=len(gone))
         self._phase = "requests"
         self._require_answers(server)
 
@@ -233,14 +245,16 @@ class _Session:
             stop_ns=stop_ns,
             traffic=self._spec.traffic,
             generator_cpus=self._spec.generator_cpus,
-            apart=of_server.isdisjoint(self._spec.generator_cpus),
+            # Where a running service computes is unknown.
+            apart=self._spec.command is not None
+            and of_server.isdisjoint(self._spec.generator_cpus),
             warmed=warmed,
             answered=answered,
             cpu_ns=cpu_ns,
             restarts=restarts,
         )
 
-    def _require_answers(self, server: Server) -> None:
+    def _require_answers(self, server: AnyServer) -> None:
         answered = self._served.answered if self._served else None
         if self._served and answered is not None and (search := answered.search) is not None:
             if search.within_per_s is not None or why_dropped(self._served) is not None:
@@ -262,7 +276,32 @@ class _Session:
             fix="See the server's output in the launch's log.",
         )
 
-    def _warm_up(self, server: Server) -> None:
+    def _await_ready(self, server: AnyServer) -> None:
+        if isinstance(server, DeclaredServer):
+            server.await_ready(self._processes, self._root)
+        elif self._root is not None:
+            count = len(self._spec.placement.slots)
+            await_workers(server, self._processes, root=self._root, count=count)
+
+    def _require_right_answer(self, server: AnyServer, model: ServedModel | None) -> None:
+        if isinstance(server, DeclaredServer):
+            server.require_right_answer(self._spec.traffic)
+        elif model is not None:
+            require_correct_answer(server, model, self._processes.wait)
+
+    def _order(self, server: AnyServer) -> GeneratorOrder:
+        if isinstance(server, DeclaredServer):
+            return server.order(self._spec.traffic)
+        return GeneratorOrder(
+            traffic=self._spec.traffic,
+            host=LOOPBACK,
+            port=server.port,
+            path=server.path,
+            content_type=server.content_type,
+            body_files=(str(server.body),),
+        )
+
+    def _warm_up(self, server: AnyServer) -> None:
         """Start the load generator, and have it warm up the server."""
         spec = self._spec
         command = Command(argv=(str(spec.generator), *GENERATOR), env=())
@@ -271,33 +310,29 @@ class _Session:
         os.sched_setaffinity(pid, spec.generator_cpus)
         self._connection.started(
             pid,
-            GeneratorOrder(
-                traffic=spec.traffic,
-                host=LOOPBACK,
-                port=server.port,
-                path=server.path,
-                content_type=server.content_type,
-                body_file=str(server.body),
-            ),
+            self._order(server),
         )
         self._listen(lambda: self._connection.warmed is not None)
 
-    def _measure(self, root: int, ready: Sequence[ServerWorker]) -> int:
+    def _tree(self) -> tuple[int, ...]:
+        """The processes of the server, its root first."""
+        return () if self._root is None else (self._root, *processes_below(self._root))
+
+    def _measure(self, ready: Sequence[ServerWorker]) -> int:
         """Have the load generator measure, and monitor; returns the server's CPU time."""
-
-        def tree() -> Collection[int]:
-            return (root, *processes_below(root))
-
         self._monitor = self._new_monitor(
-            [worker.pid for worker in ready if worker.pid is not None], tree
+            [worker.pid for worker in ready if worker.pid is not None], self._tree
         )
         self._monitor.prepare()
-        before_ns = cpu_ns_by_process(tree())
+        before_ns = cpu_ns_by_process(self._tree())
         self._monitor.start()
         self._connection.go()
         self._listen(lambda: self._connection.answered is not None)
-        after_ns = cpu_ns_by_process(tree())
+        after_ns = cpu_ns_by_process(self._tree())
         self._monitor.stop()
+        if self._connection.answered is not None and self._connection.answered.errors:
+            self._processes.wait(POLL_S)  # requests fail a moment before the server's end is known
+        self._require_alive()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
     def _new_monitor(
@@ -324,6 +359,7 @@ class _Session:
                 self._connection.receive()
                 if not is_done():
                     self._connection.ended(code)
+            self._require_alive()
             if (failure := self._connection.failure) is not None:
                 raise ServerError(
                     what=failure.what,
@@ -331,15 +367,43 @@ class _Session:
                     fix=failure.fix or "See its traceback in the launch's log.",
                 )
 
-    def _stop(self, server: Server, root: int) -> int:
+    def _require_alive(self) -> None:
+        code = None if self._root is None else self._processes.exit_code(self._root)
+        if code is not None:
+            # Its complaint about the end would hide the server's last output in the log.
+            with suppress(ProcessLookupError):
+                os.kill(self._connection.pid, signal.SIGKILL)
+            raise ServerError(
+                what=f"it ended with {code} while requests were sent.",
+                where="server",
+                fix="See its output in the launch's log.",
+            )
+
+    def _stop(self, server: AnyServer) -> int:
         """Ask the server to stop and wait up to `STOP_S`; the rest is killed later."""
         began_ns = time.monotonic_ns()
-        pids = (root, *processes_below(root))
-        server.stop(pids)
+        if pids := self._tree():
+            server.stop(pids)
         stop_by_s = time.monotonic() + STOP_S
         while cpu_ns_by_process(pids) and time.monotonic() < stop_by_s:
             self._processes.wait(POLL_S / 5)
+        if isinstance(server, DeclaredServer):
+            self._require_end(server)
         return time.monotonic_ns() - began_ns
+
+    def _require_end(self, server: DeclaredServer) -> None:
+        """Check that nothing is left of a server, not even what it started and left alone."""
+        supervised = processes_below(self._supervision.pid)
+        ours = self._supervision.spawned - {self._root}
+        ours |= {below for pid in ours for below in descendants(pid)}
+        left = sorted(name for pid, name in supervised.items() if pid not in ours)
+        if left:
+            raise ServerError(
+                what=f"it left {', '.join(left)} running {STOP_S:g} s after {server.stop_signal}.",
+                where="server",
+                fix="Let it end all that it started, or write the signal that it ends on, such as"
+                " `stop: SIGINT`.",
+            )
 
     def _workers(self) -> tuple[Worker, ...]:
         spec = self._spec

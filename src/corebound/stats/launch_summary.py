@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -24,7 +25,14 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import judged_value_ns
-from corebound.stats.warmup import SteadyState, Warmup, drop_warmup, steady_state, worst
+from corebound.stats.warmup import (
+    SteadyState,
+    Warmup,
+    drop_warmup,
+    reported_times,
+    steady_state,
+    worst,
+)
 
 # One iteration in a hundred takes longer than p99. With fewer iterations, possibly none does.
 LEAST_FOR_P99 = 100
@@ -101,7 +109,9 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     Attributes:
         launch: The launch's id.
         block: The block it ran in, which pairs it with the other cells' launches.
-        median_ns: Median wall time of an iteration, over all its workers.
+        median_ns: Median wall time of an iteration, over all its workers. If its command reports
+            a metric, that of the metric, as `Metric.as_time_ns` has it.
+        iteration_ns: The median wall time in that case; else None.
         p99_ns: Wall time that 99 of 100 iterations do not exceed; None below
             100 iterations.
         cpu_median_ns: Median CPU time of an iteration; None if unknown, or if an
@@ -135,6 +145,12 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     alternated: tuple[str, ...] = ()
     disturbed: bool = False
     delay: float = 0.0
+    iteration_ns: float | None = None
+
+    @property
+    def wall_median_ns(self) -> float:
+        """Median wall time of an iteration, whatever it is judged by."""
+        return self.median_ns if self.iteration_ns is None else self.iteration_ns
 
 
 class CellSummary(Struct, frozen=True, kw_only=True):
@@ -183,6 +199,11 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         return dict(self.counts).get(status, 0)
 
     @property
+    def wall_median_ns(self) -> float | None:
+        """The wall time of an iteration of a typical launch, whatever it is judged by."""
+        return _typical(launch.wall_median_ns for launch in self.launches)
+
+    @property
     def spread_interval(self) -> Interval | None:
         """The 95 % interval of `spread_ratio`; None with fewer than two `ok` launches."""
         return variation_interval([launch.median_ns for launch in self.launches])
@@ -194,8 +215,8 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         None if no launch has both.
         """
         return _typical(
-            None if launch.cpu_median_ns is None or not launch.median_ns
-            else launch.cpu_median_ns / launch.median_ns
+            None if launch.cpu_median_ns is None or not launch.wall_median_ns
+            else launch.cpu_median_ns / launch.wall_median_ns
             for launch in self.launches
         )  # fmt: skip
 
@@ -205,7 +226,7 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         return sum(number for _, number in self.counts)
 
 
-def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
+def summarise_launch(launch: Launch, warmup: Warmup, metric: int = 0) -> LaunchSummary:
     """Reduce a launch to its summary values.
 
     The warm-up of every worker is detected separately, because processes settle
@@ -216,6 +237,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
             the median, and p99 is that of its latencies.
         warmup: `Measure.warmup`. If a fixed warm-up leaves no iteration, the launch
             is treated like one that never settles.
+        metric: Which of its metrics, if its command reports any; negative: none.
 
     Raises:
         ValueError: No worker has a sample, or the launch was profiled.
@@ -226,29 +248,41 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         return _summarise_served(launch, launch.served)
     is_alone = len(launch.workers) == 1
     used = [
-        drop_warmup(worker, warmup, is_alone=is_alone)
+        drop_warmup(worker, warmup, is_alone=is_alone, reported=reported)
         for worker in launch.workers
         if worker.wall_ns
+        for reported in [reported_times(launch.cell, worker, metric)]
     ]
     if not used:
         raise ValueError(f"launch {launch.id} has no samples")
     wall_ns = [sample for part in used for sample in part.wall_ns]
     cpu_ns = [sample for part in used for sample in part.cpu_ns]
     median_ns = float(np.median(wall_ns))
+    is_reported = any(part.reported for part in used)
     is_told = bool(cpu_ns) and median_ns >= LEAST_FOR_CPU_NS
-    independent = sum(effective_sample_size(part.wall_ns) for part in used)
+    series = [
+        [sample for each in part.reported for sample in each[1:] or each]
+        if is_reported
+        else part.wall_ns
+        for part in used
+    ]
+    independent = sum(map(effective_sample_size, series))
+    samples = np.array(list(chain.from_iterable(series)), dtype=np.float64)
     return LaunchSummary(
         launch=launch.id,
         block=launch.block,
-        median_ns=median_ns,
-        p99_ns=p99_ns(wall_ns),
+        median_ns=float(np.median([each[0] for part in used for each in part.reported]))
+        if is_reported
+        else median_ns,
+        iteration_ns=median_ns if is_reported else None,
+        p99_ns=None if is_reported else p99_ns(wall_ns),
         cpu_median_ns=float(np.median(cpu_ns)) if is_told else None,
         used=len(wall_ns),
         used_ns=max(sum(part.wall_ns) for part in used),
         steady=worst(part.steady for part in used),
         settled=all(part.settled for part in used),
         independent=independent,
-        error=median_error(np.log(np.maximum(wall_ns, 1)), independent),
+        error=median_error(np.log(samples if is_reported else np.maximum(samples, 1)), independent),
         time_slices_ns=_combine_time_slices(part.time_slices_ns for part in used),
         alternated=launch.alternated,
         disturbed=is_mostly_disturbed(launch),
@@ -277,17 +311,20 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
     )
 
 
-def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
+def summarise(
+    cell: Cell, launches: Iterable[Launch], warmup: Warmup, metric: int = 0
+) -> CellSummary:
     """Summarise the launches of one cell; only `ok` ones contribute to its statistics.
 
     Args:
         cell: The cell.
         launches: Its launches, from one run, in any order and of any status.
         warmup: `Measure.warmup`.
+        metric: As in `summarise_launch`.
     """
     attempted = tuple(launches)
     summaries = [
-        summarise_launch(launch, warmup)
+        summarise_launch(launch, warmup, metric)
         for launch in attempted
         if launch.status == "ok"
         and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
@@ -334,9 +371,27 @@ def combine_launches(
     )
 
 
+def value_of(summary: CellSummary) -> float | None:
+    """The value of a cell in the unit of its metric, or its median in nanoseconds."""
+    metric, median_ns = summary.cell.metric, summary.median_ns
+    return median_ns if metric is None or median_ns is None else metric.from_time_ns(median_ns)
+
+
+def value_ends(summary: CellSummary) -> tuple[float, float] | None:
+    """The 95 % interval of `value_of`, low and high; None if there is none."""
+    metric, interval = summary.cell.metric, summary.interval
+    if interval is None:
+        return None
+    ends = interval.low, interval.high
+    if metric is not None:
+        low, high = sorted(map(metric.from_time_ns, ends))
+        return low, high
+    return ends
+
+
 def is_too_short(cell: CellSummary) -> bool:
     """Whether the cell's iterations are too short for the CPU clock."""
-    return cell.median_ns is not None and cell.median_ns < LEAST_FOR_CPU_NS
+    return cell.wall_median_ns is not None and cell.wall_median_ns < LEAST_FOR_CPU_NS
 
 
 def _combine_time_slices(

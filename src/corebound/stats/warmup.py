@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from corebound.records.launch_record import Worker
+from corebound.scenario.cell import Cell
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.segmentation import change_points, cuts_before_elbow
 
@@ -205,6 +206,7 @@ class SteadySamples(Struct, frozen=True, kw_only=True):
     time_slices_ns: tuple[tuple[int, float], ...]
     steady: SteadyState
     settled: bool
+    reported: Sequence[tuple[float, ...]] = ()
 
 
 class _Settled(Struct, frozen=True, kw_only=True):
@@ -215,9 +217,18 @@ class _Settled(Struct, frozen=True, kw_only=True):
     is_settled: bool
 
 
-def drop_warmup(worker: Worker, warmup: Warmup, *, is_alone: bool) -> SteadySamples:
-    """Drop a worker's warm-up, and the iterations that do not count."""
-    settled = _settle(worker, warmup, is_alone=is_alone)
+def drop_warmup(
+    worker: Worker,
+    warmup: Warmup,
+    *,
+    is_alone: bool,
+    reported: Sequence[tuple[float, ...]] = (),
+) -> SteadySamples:
+    """Drop a worker's warm-up, and the iterations that do not count.
+
+    `reported` has what its command reported in each iteration, if it did.
+    """
+    settled = _settle(worker, warmup, is_alone=is_alone, reported=reported)
     wall_ns, cpu_ns = worker.wall_ns, worker.cpu_ns
     return SteadySamples(
         wall_ns=[wall_ns[index] for index in settled.used],
@@ -229,6 +240,7 @@ def drop_warmup(worker: Worker, warmup: Warmup, *, is_alone: bool) -> SteadySamp
         ),
         steady=settled.steady,
         settled=settled.is_settled,
+        reported=[reported[index] for index in settled.used] if reported else (),
     )
 
 
@@ -249,21 +261,45 @@ def counted_iterations(worker: Worker, *, is_alone: bool) -> list[int]:
     return [0, *chain.from_iterable(_counted_by_time_slice(worker, is_alone=is_alone))]
 
 
-def first_used_iteration(worker: Worker, warmup: Warmup, *, is_alone: bool) -> int:
+def reported_times(cell: Cell, worker: Worker, metric: int = 0) -> list[tuple[float, ...]]:
+    """For each iteration the value and the samples of a metric as times; empty without it."""
+    if not 0 <= metric < len(cell.metrics):
+        return []
+    as_time_ns = cell.metrics[metric].as_time_ns
+    return [tuple(map(as_time_ns, each[metric])) for each in worker.metrics]
+
+
+def first_used_iteration(
+    worker: Worker, warmup: Warmup, *, is_alone: bool, reported: Sequence[tuple[float, ...]] = ()
+) -> int:
     """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
         worker: With its iterations.
         warmup: `Measure.warmup`.
         is_alone: Whether it is the only worker of its launch.
+        reported: Its `reported_times`, if the launch is judged by them.
     """
-    return _settle(worker, warmup, is_alone=is_alone).used[0]
+    return _settle(worker, warmup, is_alone=is_alone, reported=reported).used[0]
 
 
-def _settle(worker: Worker, warmup: Warmup, *, is_alone: bool) -> _Settled:
-    """Find the end of a worker's warm-up; without an iteration after it, it never settles."""
+# The search takes times in nanoseconds; the unit of what a command reports does not matter.
+_SETTLING_NS = 1e9
+
+
+def _settle(
+    worker: Worker, warmup: Warmup, *, is_alone: bool, reported: Sequence[tuple[float, ...]] = ()
+) -> _Settled:
+    """Find the end of a worker's warm-up; without an iteration after it, it never settles.
+
+    What settles is what the command `reported`, if it did.
+    """
     counted = counted_iterations(worker, is_alone=is_alone)
-    state = steady_state([worker.wall_ns[index] for index in counted])
+    series: Sequence[int] = worker.wall_ns
+    if reported:
+        middle = float(np.median([each[0] for each in reported]))
+        series = [round(each[0] / middle * _SETTLING_NS) for each in reported]
+    state = steady_state([series[index] for index in counted])
     steady = replace(state, start=counted[min(state.start, len(counted) - 1)])
     start = _warmup_length(worker.wall_ns, warmup, steady)
     is_settled = state.kind in {"steady", "warm-up then steady"} and steady.start <= start

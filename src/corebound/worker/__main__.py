@@ -127,9 +127,10 @@ def _time_others(
 class _Report:
     """Sends the samples and time slices that were not sent before."""
 
-    def __init__(self, reply: MessageWriter, timings: Timings) -> None:
+    def __init__(self, reply: MessageWriter, timings: Timings, workload: Workload) -> None:
         self._reply = reply
         self._timings = timings
+        self._workload = workload
         self._samples = self._time_slices = 0
 
     def __call__(self) -> None:
@@ -138,7 +139,11 @@ class _Report:
         lengths, began_us = timings.lengths, timings.began_us
         for start in range(self._samples, len(walls), protocol.SAMPLES_A_MESSAGE):
             part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
-            samples = protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist())
+            samples = protocol.Samples(
+                wall_ns=walls[part].tolist(),
+                cpu_ns=cpus[part].tolist(),
+                metrics=self._workload.metrics[part] or None,
+            )
             self._reply.send(samples)
         for start in range(self._time_slices, len(lengths), protocol.SAMPLES_A_MESSAGE):
             part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
@@ -217,7 +222,7 @@ def work(request: protocol.Request, orders: BinaryIO, reply: MessageWriter) -> N
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        report = _Report(reply, timings)
+        report = _Report(reply, timings, workload)
         _time_others(workload, timings, request, order, report)
         report()
     reply.during = "teardown"

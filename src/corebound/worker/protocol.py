@@ -162,6 +162,7 @@ class Request(Struct):
             warm iterations under the framework's own profiler instead.
         project: Whether the environment holds the project under test. No other module of
             the same name may then take precedence.
+        metrics: How the values that a command reports are found, as fields of `MetricSource`.
         awaits: Whether the function, its step, its check and its teardown may be
             asynchronous. Their results are then awaited, on one event loop.
     """
@@ -185,6 +186,27 @@ class Request(Struct):
     prepare: list[str] | None = None
     cleanup: list[str] | None = None
     fallback_path: Sequence[str] = ()
+    metrics: Sequence[Mapping[str, Any]] = ()
+
+
+class MetricSource(Struct):
+    """How a value that a command reports is found.
+
+    Attributes:
+        name: Its name, for messages.
+        path: Its path in JSON: keys, indices, and None for every item of a list; None for `regex`.
+        samples: The path of the tool's own samples, or None.
+        regex: The regular expression whose group is the value.
+        all_matches: Whether each match of it is a sample.
+        file: The file that contains it; None: the command's output.
+    """
+
+    name: str
+    path: Sequence[str | int | None] | None = None
+    samples: Sequence[str | int | None] | None = None
+    regex: str | None = None
+    all_matches: bool = False
+    file: str | None = None
 
 
 class Alternates(Struct):
@@ -240,12 +262,14 @@ class Samples(Struct):
     """Durations and CPU time of consecutive iterations, in nanoseconds.
 
     `cpu_ns` holds the CPU time of the worker's process (or of the command, if one is
-    timed) for each of the same iterations.
+    timed) for each of the same iterations. `metrics` holds, for each of them and each metric of
+    the request, the value and the samples that the command reported; None without metrics.
     """
 
     kind: Literal["samples"] = "samples"
     wall_ns: list[int]
     cpu_ns: list[int]
+    metrics: Sequence[Sequence[Sequence[float]]] | None = None
 
 
 class TimeSlices(Struct):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Protocol
 
@@ -40,6 +40,10 @@ class Workload(Protocol):
     work: Mapping[str, float]
     prepare: Callable[[], object] | None
 
+    @property
+    def metrics(self) -> Sequence[Sequence[Sequence[float]]]:
+        """For each step, the values and samples of each metric that a command reported."""
+
     def step(self) -> object:
         """Do the work once."""
 
@@ -58,6 +62,8 @@ class Workload(Protocol):
 
 class FunctionWorkload:
     """A workload whose step a user's or a built-in function created in this process."""
+
+    metrics: Sequence[Sequence[Sequence[float]]] = ()
 
     def __init__(self, workload: object, target: str) -> None:
         _require_finished(workload, f"`{target}`")

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Annotated, ClassVar
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison, Sides
-from corebound.analysis.compared import judge_together
+from corebound.analysis.compared import judge_together, row_values
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -175,8 +175,7 @@ def _cells(result: ScenarioResult, both: Sides) -> Iterator[CellAtCommits]:
         yield CellAtCommits(
             scenario=result.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(SIDES_SUFFIX),
             cell=key,
-            before=base.summary.median_ns if base else None,
-            after=head.summary.median_ns if head else None,
+            **row_values(base.summary if base else None, head.summary if head else None),
             comparison=compare_cells(result, head.cell, base.cell) if head and base else None,
             margin=result.measure.margin,
             missing=tuple(

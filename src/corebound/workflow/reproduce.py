@@ -26,7 +26,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import PROJECT, Cell, OfOneCell, cell_identity, is_project
 from corebound.scenario.loader import load_document
-from corebound.scenario.models import CommandWorkload, Scenario, measure_for
+from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.comparison import Comparison, Verdict, compare
 from corebound.stats.history.series import environment_keys_of_run
@@ -381,7 +381,7 @@ def check_out(
     Raises:
         HostError: The commit is not available here, or git is not installed.
     """
-    is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
+    is_own = not isinstance(scenario.workload, str) or ":" in scenario.workload
     now = commits.checked_out(Path.cwd())
     if before.commit is None or not is_own or Path(path).is_absolute():
         return Path(path)

@@ -40,6 +40,7 @@ from corebound.runner import Job, Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
+from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
@@ -259,7 +260,7 @@ def _prepare(request: TuneRequest, notify: Notify) -> PreparedRun:
             for file, before in recorded_runs(folder / run.host.id, notify)
             if before.tuning is not None
             and before.tuning.recommended is None
-            and before.tuning.objective == request.aim
+            and before.tuning.objective == tuning.objective
         ]
         resumable = find_resumable(
             same,
@@ -296,11 +297,12 @@ def _candidates(
     loaded: LoadedScenario, request: TuneRequest, notify: Notify
 ) -> tuple[LoadedScenario, RaceSetup]:
     """The scenario whose cells race: first all candidates, then those within `max_candidates`."""
+    objective = _objective(loaded, request)
     space = search_space(
         loaded.scenario,
         loaded.cells,
         discovery.live_topology(),
-        objective=request.aim,
+        objective=objective,
         bound_ms=request.bound_ms,
         vary=request.vary,
         profile=request.profile,
@@ -337,8 +339,25 @@ def _candidates(
     )
     kept = [choice for index, choice in enumerate(found) if index not in left_out | left_out_too]
     rule = _rule(task.planned[0].measure, request.budget_s)
-    tuning = RaceSetup(objective=request.aim, rule=rule, not_tried=not_tried, load=space.load)
+    tuning = RaceSetup(objective=objective, rule=rule, not_tried=not_tried, load=space.load)
     return with_candidates(kept) if left_out else everything, tuning
+
+
+def _objective(loaded: LoadedScenario, request: TuneRequest) -> Objective:
+    """What to compare: by default the metric, if the scenario's command reports one.
+
+    Raises:
+        InputError: The metric is requested, and there is none.
+    """
+    if loaded.scenario.metrics and request.objective is None:
+        return next(name for name, spec in OBJECTIVES.items() if spec.needs_metric)
+    if OBJECTIVES[request.aim].needs_metric and not loaded.scenario.metrics:
+        raise InputError(
+            what=f"{loaded.scenario.name} has no metric.",
+            where=f"--objective {request.aim}",
+            fix="Add `metric:` to the scenario, or name another objective.",
+        )
+    return request.aim
 
 
 def _rule(measure: Measure, budget_s: float | None) -> RaceRule:

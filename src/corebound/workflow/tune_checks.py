@@ -39,6 +39,7 @@ from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
+from corebound.scenario.runtimes import FRAMEWORKS
 from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
@@ -79,8 +80,8 @@ def write_artefacts(
     can = ", ".join(dict.fromkeys(artefact.kind for artefact in written or found()))
     for kind in kinds:
         if not fits(kind, planned.cell.framework):
-            names = [name for name in OF_FRAMEWORKS[kind] if name != "none"]
-            without = "commands and functions in an environment without a framework"
+            names = [name for name in OF_FRAMEWORKS[kind] if name in FRAMEWORKS[1:]]
+            without = "servers of your own, and commands and functions without a framework"
             what = f"cells of {' and '.join(names)}" if names else without
             notify(f"Not written: `{kind}` is for {what}.")
         elif all(artefact.kind != kind for artefact in written):
@@ -141,7 +142,9 @@ def prove(
             margin=planned.measure.margin,
         )
         if artefact.kind in through
-        else check_artefact(artefact, python=planned.commands[0].argv[-1 - len(WORKER)])
+        else check_artefact(
+            artefact, python=planned.python or planned.commands[0].argv[-1 - len(WORKER)]
+        )
         for artefact in written
     )
 

@@ -77,7 +77,7 @@ class TuneRequest(RunRequest, frozen=True, kw_only=True):
 
     @property
     def aim(self) -> Objective:
-        """What to compare; a request to verify has none for the races of each objective."""
+        """What to compare, unless the scenario has a metric; a request to verify may have none."""
         return self.objective or "latency"
 
     def __post_init__(self) -> None:

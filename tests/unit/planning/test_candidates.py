@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.planning.candidates import Choice, choices, include_entries
+from corebound.errors import InputError
+from corebound.planning.candidates import (
+    Choice,
+    SearchSpace,
+    choices,
+    include_entries,
+    search_space,
+)
+from corebound.scenario.loader import load
+from corebound.scenario.matrix import expand
 from corebound.scenario.runtimes import Framework
 from support.build import a_host
 
@@ -98,3 +107,36 @@ def test_entries_have_all_keys_and_parameters_in_their_section() -> None:
         {"binding": "none", "parameters": {"batch": 1}},
         {"binding": "node", "parameters": {"batch": 8}},
     ]
+
+
+def space(workload: str) -> SearchSpace:
+    """What is tried for a rate of a server."""
+    head = "schema: 1\nname: a\ntitle: T\nquestion: Q?\nparameters: {concurrency: 2}\nworkload:\n"
+    scenario = load(f"{head}{workload}".encode(), "f.yaml")
+    return search_space(
+        scenario,
+        expand(scenario, "f.yaml"),
+        a_host(cores_per_node=4),
+        objective="rate",
+        bound_ms=50.0,
+        vary=(),
+        profile=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "counts"), [('"{port}", "{workers}"', {1, 2, 4}), ('"{port}"', {1})]
+)
+def test_workers_vary_only_if_the_command_of_a_server_takes_their_number(
+    words: str, counts: set[int]
+) -> None:
+    server = f"  server: {{command: [serve, {words}]}}\n"
+
+    found = space(server + '  requests: {url: "http://127.0.0.1:{port}/"}\n').found
+
+    assert {choice["workers"] for choice in found} == counts
+
+
+def test_a_running_service_cannot_be_tuned() -> None:
+    with pytest.raises(InputError, match="runs already"):
+        space('  requests: {url: "http://127.0.0.1:8000/"}\n')

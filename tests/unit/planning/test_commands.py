@@ -131,3 +131,24 @@ def test_an_openmp_runtime_is_preloaded_before_an_allocator() -> None:
     planned = command(cell, placement, 0, "python", openmp="libomp.so.5")
 
     assert planned.env == (("LD_PRELOAD", "libomp.so.5:libjemalloc.so.2"),)
+
+
+def test_placeholders_in_variables_have_the_values_of_each_worker() -> None:
+    cell = replace(
+        a_cell(binding=Binding(mode="per-worker"), threads=Threads(rule=2), workers=2),
+        env=(("AT", "{cpus} {threads} {workers} {gpus} {port} {other}"),),
+    )
+
+    assert dict(started(cell, slot=1).env)["AT"] == "4-7 2 2 0 {port} {other}"
+
+
+def test_without_a_number_of_threads_the_placeholder_is_the_number_of_cpus() -> None:
+    cell = replace(a_cell(binding=Binding(mode="node")), env=(("N", "{threads}"),))
+
+    assert dict(started(cell).env)["N"] == "4"
+
+
+def test_a_parameter_takes_precedence_over_a_setting_of_the_same_name() -> None:
+    cell = replace(a_cell(), parameters=(("threads", 64),), env=(("N", "{threads}"),))
+
+    assert dict(started(cell).env)["N"] == "64"

@@ -51,7 +51,13 @@ def test_a_value_in_a_shell_is_quoted() -> None:
     )
 
 
-@given(st.lists(st.text(), min_size=1).map(tuple))
+def test_double_braces_are_the_text_in_single_braces() -> None:
+    workload = a_command(command=["awk", "{{print}}", "{{rows}} {rows}"])
+
+    assert workload.arguments("command", {"rows": "10"}) == ("awk", "{print}", "{rows} 10")
+
+
+@given(st.lists(st.text().filter(lambda text: "{{" not in text), min_size=1).map(tuple))
 def test_without_parameters_every_word_stays_as_it_is(words: tuple[str, ...]) -> None:
     assert a_command(command=words).arguments("command", {}) == words
 
@@ -65,6 +71,14 @@ def test_without_parameters_every_word_stays_as_it_is(words: tuple[str, ...]) ->
                 "f.yaml:6: no command has `{fil}`, so the parameter does nothing."
                 " Did you mean `{fil}` instead of `{file}`?"
             ),
+        ),
+        (
+            HEAD + "workload: {command: [bench, '-t={thread}', -m, '{model}', '{print $1}']}\n",
+            """\
+f.yaml:5: `{thread}` has no value. Did you mean `{threads}`? For the text itself, write \
+`{{thread}}`.
+f.yaml:5: `{model}` has no value. Write `parameters: {model: …}`. For the text itself, write \
+`{{model}}`.""",
         ),
         (
             HEAD + "workload: {command: sort x}\n",

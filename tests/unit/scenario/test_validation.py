@@ -55,8 +55,8 @@ f.yaml:7: `zeal` is not a known key of `measure`. Remove it; known here: `warmup
         """\
 f.yaml:1: `title` is missing. Write the heading of its page.
 f.yaml:1: `question` is missing. Write the question that the scenario answers.
-f.yaml:1: `workload` is missing. Write a built-in's name, module:function or \
-{command: [program, word, …]}.
+f.yaml:1: `workload` is missing. Write a built-in's name, module:function, \
+{command: [program, word, …]}, or {server: …, requests: …}.
 f.yaml:4: `than` is missing in `claims`. Write it as in `{binding: none, threads: 2}`.""",
     ),
     "wrong values": (
@@ -155,7 +155,8 @@ Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit fi
 f.yaml:3: `title: ""` is not a title. Write the heading of its page.
 f.yaml:4: `question: 3` is not a question. Write the question that the scenario answers.
 f.yaml:5: `workload: [gemm]` is not a workload. \
-Write a built-in's name, module:function or {command: [program, word, …]}.""",
+Write a built-in's name, module:function, {command: [program, word, …]}, \
+or {server: …, requests: …}.""",
     ),
 }
 

@@ -22,7 +22,7 @@ OUTPUT, PERCENTILES, TIMES = (
 
 def the_order(**of_traffic: Any) -> GeneratorOrder:
     traffic = a_traffic(**{"client": "ab", "requests": 60, **of_traffic})
-    return an_order(traffic=traffic, body_file="x.jpg", content_type="image/jpeg")
+    return an_order(traffic=traffic, body_files=("x.jpg",), content_type="image/jpeg")
 
 
 def read(
@@ -51,22 +51,31 @@ def test_ab_is_started_as_the_study_started_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "body_file", "words"),
+    ("method", "body_files", "words"),
     [
-        ("GET", None, ()),
-        ("DELETE", None, ("-m", "DELETE")),
-        ("PUT", "b", ("-u", "b")),
-        ("PATCH", "b", ("-p", "b", "-m", "PATCH")),
+        ("GET", (), ()),
+        ("DELETE", (), ("-m", "DELETE")),
+        ("PUT", ("b",), ("-u", "b")),
+        ("PATCH", ("b",), ("-p", "b", "-m", "PATCH")),
     ],
 )
 def test_a_method_and_a_body_are_said_as_ab_wants_them(
-    method: str, body_file: str | None, words: tuple[str, ...]
+    method: str, body_files: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    order = an_order(traffic=a_traffic(client="ab"), method=method, body_file=body_file)
+    order = an_order(traffic=a_traffic(client="ab"), method=method, body_files=body_files)
 
     between = argv(order)[11:-5]
 
     assert between == words
+
+
+def test_headers_and_connections_are_said_as_ab_wants_them() -> None:
+    order = an_order(traffic=a_traffic(client="ab"), headers={"A": "b"}, keeps_connections=False)
+
+    words = argv(order)
+
+    assert words[words.index("-H") + 1] == "A: b"
+    assert "-k" not in words
 
 
 def test_answers_that_are_no_2xx_are_errors_though_ab_does_not_call_them_failed() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.serving.generator.http import MalformedError, Response, request
+from corebound.serving.generator.http import MalformedError, Response, answer_error, request
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer"
 CHUNKED = (
@@ -124,3 +124,37 @@ def test_a_request_has_host_and_content_length() -> None:
 def test_a_path_that_would_change_the_request_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="plain"):
         request(method="GET", host="h", port=80, path=path, content_type=None, body=None)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "text", "error"),
+    [
+        (204, None, None, None),
+        (404, None, None, "status 404"),
+        (404, 404, None, None),
+        (200, 404, None, "status 200"),
+        (200, None, "ok é", None),
+        (200, None, "no", "wrong answer"),
+    ],
+)
+def test_an_answer_is_a_success_if_it_is_as_expected(
+    status: int, expected: int | None, text: str | None, error: str | None
+) -> None:
+    assert answer_error(status, "all ok é".encode(), expected=expected, text=text) == error
+
+
+def test_headers_of_the_users_own_replace_those_of_the_generator() -> None:
+    sent = request(
+        method="GET",
+        host="10.0.0.5",
+        port=80,
+        path="/",
+        content_type=None,
+        body=None,
+        headers={"host": "example.org", "X-Key": "1"},
+        keeps_connection=False,
+    )
+
+    lines = sent.decode().split("\r\n")
+    assert [line for line in lines if line.lower().startswith("host")] == ["Host: example.org"]
+    assert {"X-Key: 1", "Connection: close"} <= {*lines}

@@ -18,6 +18,8 @@ from corebound.serving.generator.streaming import (
     TokenTimes,
     completion_bodies,
     draw_lengths,
+    streamed_text,
+    streaming_body,
 )
 from support.build import a_streaming
 
@@ -73,6 +75,46 @@ def test_a_stream_may_arrive_in_any_pieces(cuts: list[int]) -> None:
     assert stream.error is None
     assert stream.times is not None
     assert stream.times.tokens == 7
+
+
+def chat(**delta: str) -> bytes:
+    return f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n".encode()
+
+
+def test_the_event_that_says_who_answers_in_a_chat_is_no_token() -> None:
+    first = chat(role="assistant", content="")
+    last = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+
+    stream = read([first, chat(content="a"), chat(reasoning_content="b"), last + DONE])
+
+    assert stream.error is None
+    assert stream.times == TokenTimes(first_ns=110, last_ns=120, tokens=2)
+    assert streamed_text(first + chat(content=" a") + chat(content="b") + DONE) == " ab"
+
+
+def test_a_chat_is_asked_with_a_message_of_as_many_letters_as_tokens() -> None:
+    lengths = Lengths(median=12, most=12)
+    streaming = a_streaming(is_chat=True, model="m", prompt_tokens=lengths)
+
+    first, second = map(json.loads, completion_bodies(streaming, 2, seed=1))
+
+    (message,) = first["messages"]
+    assert (message["role"], len(message["content"].split())) == ("user", 12)
+    assert (first["model"], first["stream"]) == ("m", True)
+    assert second["messages"] != first["messages"]
+
+
+def test_a_body_of_the_users_own_is_asked_to_stream_and_keeps_its_model() -> None:
+    body = streaming_body(b'{"model": "own", "max_tokens": 3}', a_streaming(model="other"))
+
+    assert json.loads(body) == {
+        "model": "own",
+        "max_tokens": 3,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    with pytest.raises(ValueError, match="object"):
+        streaming_body(b"[1]", a_streaming())
 
 
 @pytest.mark.parametrize(

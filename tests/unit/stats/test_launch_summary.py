@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.records.launch_record import Launch, TimeSlice
 from corebound.records.telemetry import Disturbance
+from corebound.scenario.metrics import Metric
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import effective_sample_size, summarise, summarise_launch
 from corebound.stats.warmup import counted_iterations, first_used_iteration
@@ -321,3 +322,66 @@ def test_used_iterations_follow_the_warm_up(lengths: list[int], is_alone: bool, 
     assert counted == sorted(set(counted))
     assert first in counted
     assert first >= drop or drop > counted[-1]
+
+
+RATE = Metric(name="rate", unit="op/s", better="higher")
+SIZE = Metric(name="size", unit="MB", better="lower")
+
+
+def a_reporting_launch(
+    *values: tuple[float, ...], metrics: tuple[Metric, ...] = (RATE, SIZE)
+) -> Launch:
+    """A launch whose iterations took a millisecond and reported these values."""
+    worker = replace(
+        a_worker(wall_ns=(MS,) * len(values)),
+        metrics=tuple(tuple((value,) for value in each) for each in values),
+    )
+    return a_launch(cell=replace(a_cell(), metrics=metrics), workers=(worker,))
+
+
+def test_a_launch_that_reports_a_metric_is_judged_by_it_instead_of_its_time() -> None:
+    found = summarise_launch(
+        a_reporting_launch(*[(5.0 + 0.01 * (at % 3 - 1), 1.0) for at in range(9)]), "auto"
+    )
+
+    assert RATE.from_time_ns(found.median_ns) == pytest.approx(5)
+    assert found.wall_median_ns == MS
+    assert found.p99_ns is None
+
+
+def test_each_metric_can_be_summarised() -> None:
+    launch = a_reporting_launch(*[(5.0, 20.0 + 0.01 * (at % 3 - 1)) for at in range(9)])
+
+    found = summarise(launch.cell, [launch], "auto", metric=1)
+
+    assert found.median_ns is not None
+    assert SIZE.from_time_ns(found.median_ns) == pytest.approx(20)
+
+
+def test_the_tools_own_repetitions_are_what_a_value_varies_by() -> None:
+    def error(*samples: float) -> float:
+        worker = replace(a_worker(wall_ns=(MS, MS)), metrics=(((5.0, *samples),),) * 2)
+        launch = a_launch(cell=replace(a_cell(), metrics=(RATE,)), workers=(worker,))
+        return summarise_launch(launch, "auto").error
+
+    assert error() == 0
+    assert error(4.0, 5.0, 6.0) > error(4.9, 5.0, 5.1) > 0
+
+
+def test_warm_up_ends_when_the_metric_settles() -> None:
+    values = [(50.0 + 0.01 * (at % 3) if at >= 5 else 10.0, 1.0) for at in range(60)]
+
+    found = summarise_launch(a_reporting_launch(*values), "auto")
+
+    assert found.used == 55
+    assert RATE.from_time_ns(found.median_ns) == pytest.approx(50, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e15])
+def test_the_size_of_a_metric_does_not_matter(rate: float) -> None:
+    found = summarise_launch(
+        a_reporting_launch(*[(rate * (1 + 0.01 * (at % 3 - 1)), 1.0) for at in range(9)]), "auto"
+    )
+
+    assert RATE.from_time_ns(found.median_ns) == pytest.approx(rate)
+    assert math.isfinite(found.error)

@@ -119,6 +119,8 @@ def _lines(planned: PlannedCell) -> Iterator[str]:
 
 
 def _placement_text(placement: Placement) -> str:
+    if placement.is_unknown:
+        return "CPUs and threads unknown"
     slots = "; ".join(cpu_list(slot.cpus) for slot in placement.slots)
     nodes = sorted({node for slot in placement.slots for node in slot.memory_nodes})
     parts = [f"CPUs {slots}", f"threads {placement.threads or '(framework default)'}"]

@@ -6,7 +6,7 @@ import typer
 
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
-from corebound.analysis.wording import precise_speed, verdict_word
+from corebound.analysis.wording import precise_speed, value_text, verdict_word
 from corebound.cli.options import Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
@@ -37,8 +37,8 @@ def reproduce(request: ReproduceRequest, *, quiet: Quiet = False, as_json: Json 
 def _text(result: ReproduceResult) -> str:
     before_ns, after_ns = result.medians_ns
     before, after = result.launches
-    recorded = f"{units.duration(before_ns)} recorded ({before} launches)"
-    now = f"{units.duration(after_ns)} now ({after} launches)"
+    recorded = f"{value_text(before_ns, result.measured)} recorded ({before} launches)"
+    now = f"{value_text(after_ns, result.measured)} now ({after} launches)"
     lines = [
         _answer(result),
         f"{result.id}: {recorded}, {now}: {_size(result)}.",

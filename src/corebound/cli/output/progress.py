@@ -215,8 +215,8 @@ class RunProgress:
         sign, style = _STATUS_SIGNS[launch.status]
         line = Text.assemble((sign, style), f" {_cell_name(launch.cell)}")
         if launch.status != "skipped":
-            if (step_ns := _step_ns(launch)) is not None:
-                line.append(f"  {units.duration(step_ns)}")
+            if step := _step_text(launch):
+                line.append(f"  {step}")
             line.append(f"  {self._context(launch)}", "dim")
         elif launch.kind == "profile":
             line.append("  operators", "dim")
@@ -267,10 +267,13 @@ def traceback_lines(log: str) -> list[str]:
     return [line for line in log.splitlines() if line.strip()][-_TRACEBACK_LINES:]
 
 
-def _step_ns(launch: Launch) -> int | None:
-    """The median time of an iteration, all workers together; None if nothing was timed."""
+def _step_text(launch: Launch) -> str:
+    """The median of an iteration, all workers together; empty if nothing was timed."""
+    if metric := launch.cell.metric:
+        values = [each[0][0] for worker in launch.workers for each in worker.metrics]
+        return metric.text(metric.as_time_ns(statistics.median(values))) if values else ""
     times = [time_ns for worker in launch.workers for time_ns in worker.wall_ns]
-    return round(statistics.median(times)) if times else None
+    return units.duration(statistics.median(times)) if times else ""
 
 
 def _cell_name(cell: Cell) -> str:

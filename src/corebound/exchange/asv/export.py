@@ -202,12 +202,12 @@ def _value(cell: ExportedCell | None) -> float | None:
     """Seconds; NaN is asv's value for skipped, and None its value for failed."""
     if cell is None or all(launch.status == "skipped" for launch in cell.launches):
         return math.nan
-    median_ns = cell.summary.median_ns
+    median_ns = cell.times.median_ns
     return None if median_ns is None else median_ns / _S
 
 
 def _samples(cell: ExportedCell | None) -> list[float]:
-    return [launch.median_ns / _S for launch in cell.summary.launches] if cell else []
+    return [launch.wall_median_ns / _S for launch in cell.summary.launches] if cell else []
 
 
 def _stats(cell: ExportedCell | None) -> dict[str, float | None] | None:

@@ -450,7 +450,7 @@ def _effect_sentence(effect: Effect) -> Text:
     tone: Literal["good", "bad"] = "good" if effect.is_faster else "bad"
     return rich(
         f"{capital(effect.subject)} is ",
-        TextSpan(headline_speed(effect.comparison), tone),
+        TextSpan(headline_speed(effect.comparison, effect.cell.cell.words_in_sentence), tone),
         f" than {effect.reference}.",
     )
 
@@ -486,7 +486,7 @@ def _value_bars(effect: Effect) -> ValueBars:
             (capital(effect.subject), effect.cell.summary, "good" if effect.is_faster else "bad"),
         ),
         what=f"Each launch's {metric_of((effect.cell,)).says}",
-        apart=relative_speed(effect.comparison.speedup_ratio),
+        apart=relative_speed(effect.comparison.speedup_ratio, words=effect.cell.cell.words),
     )
 
 
@@ -511,7 +511,7 @@ def _best_alternative(advice: Advice) -> str:
         return ""
     comparison = advice.best.comparison
     is_used = advice.use is not None and advice.use.cell.cell.key == advice.best.cell.cell.key
-    words = relative_speed(comparison.speedup_ratio)
+    words = relative_speed(comparison.speedup_ratio, words=advice.best.cell.cell.words_in_sentence)
     if comparison.verdict == "equivalent":
         words = "equivalent"
     elif not is_used and comparison.verdict != "slower":

@@ -28,6 +28,7 @@ from corebound.present.tune import (
     screened_table,
     stages,
     times,
+    value_name,
     verification_text,
     verify_command,
 )
@@ -119,7 +120,7 @@ def tune_page(
             flags=() if verified is None else (_verified_flag(verified),),
         ),
         command=original_command(run),
-        value=capital(OBJECTIVES[result.tuning.objective].value),
+        value=capital(value_name(result)),
         files=[(proof, _PURPOSES[proof.artefact.kind], _body(proof)) for proof in files],
         stages=stages(result),
         race=race_table(result),
@@ -168,7 +169,7 @@ def _support(result: TuneResult) -> str:
     """The interval of the gain, and how sure the race is."""
     gain, default = capital(inconclusive_winner(result)), result.against(result.contest.default)
     if result.advice == "change" and default is not None:
-        gain = f"Against the default: {times(default, result.tuning.objective)}."
+        gain = f"Against the default: {times(default, result)}."
     return " ".join(filter(None, (gain, next(iter(certainty(result)), ""))))
 
 

@@ -173,7 +173,8 @@ def _comparison_axis(result: ScenarioResult) -> Axis | None:
 def _lead(result: ScenarioResult) -> str:
     parts = [_number_text(result)]
     if result.ranked:
-        parts.append(f"compared with {_baseline_name(result)}, fastest first")
+        order = "best first" if result.scenario.metrics else "fastest first"
+        parts.append(f"compared with {_baseline_name(result)}, {order}")
     return f"{', '.join(parts)}."
 
 
@@ -216,7 +217,8 @@ def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     if not off:
         return ""
     text = f"{off} of {count(len(ratios), 'pair')} off the axis"
-    return f"{text}; all pairs: {relative_speed(min(ratios))} to {relative_speed(max(ratios))}"
+    ends = (relative_speed(ratio, words=cell.cell.words) for ratio in (min(ratios), max(ratios)))
+    return f"{text}; all pairs: {' to '.join(ends)}"
 
 
 def _row(
@@ -250,7 +252,8 @@ def _cell_verdict(cell: CellResult) -> VerdictWord:
         return NO_BASELINE
     verdict = verdict_word(cell.comparison.verdict)
     if cell.comparison.verdict in {"faster", "slower"}:
-        return replace(verdict, word=relative_speed(cell.comparison.speedup_ratio))
+        ratio = relative_speed(cell.comparison.speedup_ratio, words=cell.cell.words)
+        return replace(verdict, word=ratio)
     return verdict
 
 
@@ -279,12 +282,15 @@ def _launch_chart(
         (own for own in result.cells if compared and own.cell.key == compared.key), None
     )
     others = baseline.summary.launches if baseline and comparison else ()
-    length_ns, unit = time_unit(launches[0].median_ns)
+    metric = cell.cell.metric
+    length_ns, unit = (1.0, metric.unit) if metric else time_unit(launches[0].median_ns)
     own, base = (
         tuple(
             LaunchPoint(
                 block=launch.block,
-                value=launch.median_ns / length_ns,
+                value=metric.from_time_ns(launch.median_ns)
+                if metric
+                else launch.median_ns / length_ns,
                 is_slow=modes.get(launch.launch) == "slow",
             )
             for launch in each

@@ -156,7 +156,7 @@ def _cell(result: ScenarioResult, configurations: Sequence[Shown]) -> HeatCell:
     if comparison is None:
         return cell_with("absent", "no baseline", heard="not compared")
     word = verdict_word(comparison.verdict)
-    ratio = relative_speed(comparison.speedup_ratio)
+    ratio = relative_speed(comparison.speedup_ratio, words=found.cell.words)
     if comparison.verdict == "inconclusive":
         so_far = f"{ratio} so far"
         heard = f"{word.word}, {so_far}"

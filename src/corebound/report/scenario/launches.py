@@ -20,7 +20,7 @@ from corebound.report.charts.lines import Trace
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary
-from corebound.stats.warmup import first_used_iteration
+from corebound.stats.warmup import first_used_iteration, reported_times
 from corebound.units import duration, significant, time_unit
 
 # A configuration this slow is shown in detail beside the fastest.
@@ -40,7 +40,7 @@ def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
     return tuple(
         TypicalLaunch(cell=cell, launch=typical[0], summary=typical[1])
         for cell in _interesting_cells(result)
-        if (typical := typical_launch(cell))
+        if (typical := typical_launch(cell)) and typical[0].workers
     )
 
 
@@ -127,17 +127,24 @@ def settled_text(result: ScenarioResult) -> str:
 def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
     cell, launch, summary = typical.cell, typical.launch, typical.summary
     is_alone = len(launch.workers) == 1
-    cuts = [first_used_iteration(worker, rule, is_alone=is_alone) for worker in launch.workers]
+    cuts = [
+        first_used_iteration(
+            worker, rule, is_alone=is_alone, reported=reported_times(launch.cell, worker)
+        )
+        for worker in launch.workers
+    ]
     worker, cut = min(
         zip(launch.workers, cuts, strict=True),
-        key=lambda pair: abs(statistics.median(pair[0].wall_ns[pair[1] :]) - summary.median_ns),
+        key=lambda pair: abs(
+            statistics.median(pair[0].wall_ns[pair[1] :]) - summary.wall_median_ns
+        ),
     )
-    length_ns, unit = time_unit(summary.median_ns)
+    length_ns, unit = time_unit(summary.wall_median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)
     axis = _trace_axis(values, cut)
     peak = max(values)
     of_all = "" if is_alone else f" of all {len(launch.workers)} workers"
-    values_text = f"median{of_all} {duration(summary.median_ns)}"
+    values_text = f"median{of_all} {duration(summary.wall_median_ns)}"
     if summary.p99_ns is not None:
         values_text += f", p99 {duration(summary.p99_ns)}"
     steady_state = steady_state_text(summary) if is_alone else f"steady from iteration {cut + 1}"

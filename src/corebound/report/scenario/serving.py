@@ -12,6 +12,7 @@ from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.selection import by_baseline
 from corebound.analysis.server_workers import WorkerActivity, worker_activity
 from corebound.analysis.wording import Label, count, full_name, label, mode_class
+from corebound.planning.models import UNKNOWN
 from corebound.records.launch_record import Launch, Served
 from corebound.report.charts.axis import (
     Axis,
@@ -183,7 +184,8 @@ def _serving_notes(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[str,
         for launch in cell.launches
         if launch.status == "ok" and launch.served is not None
     ]
-    notes = [_generator_note([served for _, served in launches])]
+    is_known = not any(cell.placement and cell.placement.is_unknown for cell, _ in launches)
+    notes = [_generator_note([served for _, served in launches], is_known=is_known)]
     if restarted := sum(served.restarts > 0 for _, served in launches):
         notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was restarted.")
     by_cell: dict[str, list[MlPerf]] = {}
@@ -194,7 +196,7 @@ def _serving_notes(cells: Sequence[tuple[CellResult, ServedCell]]) -> tuple[str,
     return tuple(notes)
 
 
-def _generator_note(launches: Sequence[Served]) -> str:
+def _generator_note(launches: Sequence[Served], *, is_known: bool) -> str:
     shares = [served.answered.cpu_ns / served.answered.wall_ns for served in launches]
     used = f"used at most {percent(max(shares), 1)} of a CPU"
     late = [
@@ -204,6 +206,8 @@ def _generator_note(launches: Sequence[Served]) -> str:
     ]
     if late:
         used += f" and was at most {duration(max(late))} late in 99 of 100 requests"
+    if not is_known:
+        return f"{UNKNOWN} The load generator {used}."
     together = sum(not served.apart for served in launches)
     if not together:
         return f"The load generator had CPUs of its own, {used}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from corebound.analysis.wording import (
     full_name,
     listed,
     relative_speed,
-    time_text,
+    value_text,
 )
 from corebound.records.run_record import EnvironmentLock
 from corebound.report.charts.axis import (
@@ -28,7 +29,6 @@ from corebound.report.charts.axis import (
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.scenario.cell import Cell
 from corebound.scenario.compared_axis import compared_axis
-from corebound.units import duration
 
 # The pairs of the others are in the list of launches.
 _MOST_FIGURES = 6
@@ -132,13 +132,20 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
     return PairFigure(
         title=name,
         caption=f"{pairs} of launches" + (f"; {left_out} left out" if left_out else ""),
-        chart=_chart(blocks, values, ratios, tone, f"{name}: {pairs} of launches, by block"),
+        chart=_chart(
+            blocks,
+            values,
+            ratios,
+            tone,
+            cell=pair.cell.cell,
+            alt_text=f"{name}: {pairs} of launches, by block",
+        ),
         rows=tuple(
             PairRow(
                 block=block + 1,
-                base=time_text(values[0].get(block)),
-                head=time_text(values[1].get(block)),
-                outcome=relative_speed(ratios[block])
+                base=value_text(values[0].get(block), sides[0].cell),
+                head=value_text(values[1].get(block), sides[1].cell),
+                outcome=relative_speed(ratios[block], words=pair.cell.cell.words)
                 if block in ratios
                 else lost.get(block, "no partner"),
             )
@@ -153,6 +160,8 @@ def _chart(
     values: list[dict[int, float]],
     ratios: dict[int, float],
     tone: str,
+    *,
+    cell: Cell,
     alt_text: str,
 ) -> CurveChart:
     every = [*values[0].values(), *values[1].values()]
@@ -196,6 +205,6 @@ def _chart(
         across=across,
         up=up,
         along=horizontal_ticks(across),
-        levels=vertical_ticks(up, duration),
+        levels=vertical_ticks(up, partial(value_text, cell=cell)),
         alt_text=alt_text,
     )

@@ -572,7 +572,9 @@ def placed_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
 
 
 def affinity_cpus(placement: Placement) -> frozenset[CpuId]:
-    """The CPUs that the threads of a configuration may use."""
+    """The CPUs that the threads of a configuration may use; none if they are unknown."""
+    if placement.is_unknown:
+        return frozenset()
     return frozenset(cpu for slot in placement.slots for cpu in slot.cpus)
 
 
@@ -590,4 +592,6 @@ def cpus_text(placement: Placement) -> str:
 
 
 def _slots_text(placement: Placement) -> str:
+    if placement.is_unknown:
+        return "unknown"
     return "; ".join(dict.fromkeys(cpu_list(slot.cpus) for slot in placement.slots))

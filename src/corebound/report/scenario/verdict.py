@@ -40,14 +40,14 @@ from corebound.analysis.wording import (
     relative_speed,
     rich,
     strong,
-    time_text,
-    within,
+    value_bounds,
+    value_text,
 )
 from corebound.diagnosis.host import stops_hidden_by_the_median
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.report.elements import Hero
-from corebound.scenario.cell import Scalar
+from corebound.scenario.cell import Cell, Scalar
 from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.comparison import Comparison
 from corebound.stats.launch_summary import CellSummary
@@ -116,7 +116,7 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
     return Flag(
         tone="bad",
         sign="▼",
-        title=f"{headline_speed(comparison)}: {full_name(cell.cell)}",
+        title=f"{headline_speed(comparison, cell.cell.words_in_sentence)}: {full_name(cell.cell)}",
         detail=_times_text(cell),
         link="#configurations",
     )
@@ -124,7 +124,8 @@ def _slow_configuration(result: ScenarioResult) -> Flag | None:
 
 def _times_text(cell: CellResult) -> str:
     summary = cell.summary
-    text = f"{time_text(summary.median_ns)} per {metric_of((cell,)).unit}{_interval_text(summary)}"
+    per = "" if cell.cell.metric else f" per {metric_of((cell,)).unit}"
+    text = f"{value_text(summary.median_ns, cell.cell)}{per}{_interval_text(summary)}"
     if summary.cpu_median_ns is None:
         return text
     return f"{text}, {duration(summary.cpu_median_ns)} of CPU time"
@@ -317,7 +318,7 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
     cell, baseline, comparison = winner.cell, winner.baseline, winner.comparison
     verdict = rich(
         f"{doing(cell.cell, baseline.cell)} is ",
-        TextSpan(headline_speed(comparison), "good"),
+        TextSpan(headline_speed(comparison, cell.cell.words_in_sentence), "good"),
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
     others = len(result.ranked) - 1
@@ -326,7 +327,9 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
     is_first = others and result.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | TextSpan] = [
         *_value_spans(cell, baseline, comparison),
-        f" Fastest of {count(others + 1, 'configuration')} compared." if is_first else "",
+        f" {_most(cell.cell)} of {count(others + 1, 'configuration')} compared."
+        if is_first
+        else "",
     ]
     if winner.is_same_placement:
         support.append(
@@ -334,6 +337,11 @@ def _faster(result: ScenarioResult, winner: BaselineComparison) -> tuple[Text, T
             " cannot explain the difference."
         )
     return verdict, rich(*support)
+
+
+def _most(cell: Cell) -> str:
+    """What the first of several configurations is called."""
+    return "Best" if cell.metric else "Fastest"
 
 
 def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[Text, Text]:
@@ -350,20 +358,23 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
     ]
     all_slower = {rival.comparison.verdict for rival in rivals} == {"slower"}
     if "faster" not in verdicts and all_slower:
-        verdict = rich(capital(name), " is the fastest.")
+        verdict = rich(capital(name), f" is the {_most(cell.cell).lower()}.")
     elif verdicts == {"equivalent"}:
+        as_good = "as good" if cell.cell.metric else "as fast"
         verdict = rich(
-            f"Every configuration is as fast as {name} here, within"
+            f"Every configuration is {as_good} as {name} here, within"
             f" ±{percent(result.measure.margin, 0)}."
         )
     elif (seen := unconfirmed(result)) is not None:
         return coded(seen.says), _seen_support(seen)
     else:
-        verdict = rich(f"No configuration is clearly faster than {name} here.")
+        verdict = rich(
+            f"No configuration is clearly {cell.cell.words_in_sentence[0]} than {name} here."
+        )
     support: list[str | TextSpan] = [
-        "Fastest alternative: ",
+        f"{_most(cell.cell)} alternative: ",
         strong(full_name(cell.cell)),
-        f", {relative_speed(comparison.speedup_ratio)}. ",
+        f", {relative_speed(comparison.speedup_ratio, words=cell.cell.words_in_sentence)}. ",
         *_value_spans(cell, nearest.baseline, comparison),
     ]
     by_itself = sum(
@@ -385,7 +396,7 @@ def _none_faster(result: ScenarioResult, nearest: BaselineComparison) -> tuple[T
 def _seen_support(seen: Unconfirmed) -> Text:
     """The cause of what was seen, both values, and why it is not decided."""
     cell, other = seen.effect.cell, seen.effect.other
-    values = [time_text(side.summary.median_ns) for side in (cell, other)]
+    values = [value_text(side.summary.median_ns, side.cell) for side in (cell, other)]
     return rich(
         *(coded(f"{seen.cause}. ") if seen.cause else ()),
         f"{seen.basis}: ",
@@ -399,12 +410,13 @@ def _single_cell(cell: CellResult) -> tuple[Text, Text]:
     summary = cell.summary
     interval = summary.interval
     between = (
-        f"95 % CI {within(interval.low, interval.high, time_text)}. "
+        f"95 % CI {value_bounds(interval, cell.cell)}. "
         if interval
         else "One launch gives no interval. "
     )
-    subject = f"One {metric_of((cell,)).unit} takes "
-    verdict = rich(subject, TextSpan(time_text(summary.median_ns), "good"), ".")
+    metric = metric_of((cell,))
+    subject = f"{capital(metric.says)}: " if cell.cell.metric else f"One {metric.unit} takes "
+    verdict = rich(subject, TextSpan(value_text(summary.median_ns, cell.cell), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
     same = (
         f" All {len(cell.duplicates) + 1} configurations are the same on this host."
@@ -449,8 +461,8 @@ def _value_spans(
     """Both values, and what the ratio between them is based on."""
     return (
         f"{metric_of((cell,)).says.capitalize()} ",
-        strong(time_text(cell.summary.median_ns)),
-        f" instead of {time_text(baseline.summary.median_ns)} ",
+        strong(value_text(cell.summary.median_ns, cell.cell)),
+        f" instead of {value_text(baseline.summary.median_ns, baseline.cell)} ",
         f"(95 % CI of the ratio {compared_bounds(comparison)}, {_pairing_text(comparison)})."
         if comparison.interval
         else f"({compared_bounds(comparison)}).",
@@ -478,7 +490,7 @@ def _interval_text(summary: CellSummary) -> str:
     interval = summary.interval
     if interval is None or summary.median_ns is None:
         return ""
-    bounds = within(interval.low, interval.high, time_text, beside=summary.median_ns)
+    bounds = value_bounds(interval, summary.cell, summary.median_ns)
     return f" (95 % CI {bounds})"
 
 

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import repeat
+from itertools import cycle
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,7 +29,7 @@ from corebound.serving.generator.apache import ApacheBench
 from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
 from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
-from corebound.serving.generator.streaming import completion_bodies
+from corebound.serving.generator.streaming import completion_bodies, most_tokens, streaming_body
 from corebound.worker import protocol
 from corebound.worker.protocol import ErrorBoundary, MessageWriter
 
@@ -122,7 +122,9 @@ def _target(order: GeneratorOrder) -> Target:
         port=order.port,
         requests=requests,
         is_head=order.method == "HEAD",
-        most_tokens=None if streaming is None else streaming.output_tokens.most,
+        most_tokens=None if streaming is None else most_tokens(streaming),
+        status=order.status,
+        answer_text=order.answer_text,
     )
 
 
@@ -135,18 +137,21 @@ def _requests(order: GeneratorOrder) -> Iterator[bytes]:
         port=order.port,
         path=order.path,
         content_type=order.content_type,
+        headers=order.headers,
+        keeps_connection=order.keeps_connections,
     )
-    traffic = order.traffic
-    if traffic.streaming is None:
-        return repeat(build(body=_body(order.body_file)))
-    count = traffic.warmup_requests + traffic.requests
-    bodies = completion_bodies(traffic.streaming, count, traffic.seed)
+    given = [_body(file) for file in order.body_files]
+    streaming = order.traffic.streaming
+    if streaming is None:
+        return cycle([build(body=body) for body in given or (None,)])
+    if streaming.has_bodies:
+        return cycle([build(body=streaming_body(body, streaming)) for body in given])
+    count = order.traffic.warmup_requests + order.traffic.requests
+    bodies = completion_bodies(streaming, count, order.traffic.seed)
     return iter([build(body=body) for body in bodies])
 
 
-def _body(file: str | None) -> bytes | None:
-    if file is None:
-        return None
+def _body(file: str) -> bytes:
     try:
         return atomic_write.read(Path(file))
     except OSError as error:

@@ -34,21 +34,24 @@ def argv(order: GeneratorOrder, *, requests: int, percentiles: str, times: str) 
     traffic = order.traffic
     # -k: reuse connections; -r: continue after a reset; -l: allow answers of different lengths;
     # -s: the timeout, because the default of 30 s is too short for a cold server.
-    switches = ("-k", "-r", "-l", "-q", "-s", str(math.ceil(traffic.timeout_s)))
+    keep = ("-k",) if order.keeps_connections else ()
+    switches = (*keep, "-r", "-l", "-q", "-s", str(math.ceil(traffic.timeout_s)))
     # ab refuses a concurrency above the number of requests.
     amounts = ("-c", str(min(traffic.concurrency or 1, requests)), "-n", str(requests))
     files = ("-e", percentiles, "-g", times)
     url = f"http://{order.host}:{order.port}{order.path}"
-    return ("ab", *switches, *amounts, *_body(order), *files, url)
+    headers = (word for name, value in order.headers.items() for word in ("-H", f"{name}: {value}"))
+    return ("ab", *switches, *amounts, *_body(order), *headers, *files, url)
 
 
 def _body(order: GeneratorOrder) -> tuple[str, ...]:
-    if order.body_file is None:
+    if not order.body_files:
         return () if order.method == "GET" else ("-m", order.method)
     kind = ("-T", order.content_type) if order.content_type is not None else ()
+    (body_file,) = order.body_files  # ab has one for all requests
     if order.method in {"POST", "PUT"}:
-        return ("-p" if order.method == "POST" else "-u", order.body_file, *kind)
-    return ("-p", order.body_file, "-m", order.method, *kind)
+        return ("-p" if order.method == "POST" else "-u", body_file, *kind)
+    return ("-p", body_file, "-m", order.method, *kind)
 
 
 def warmed(output: str, *, requests: int) -> Warmed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import cast
 
 import httptools
@@ -31,7 +32,7 @@ class Response:
     """
 
     def __init__(
-        self, *, to_head: bool = False, receive: Callable[[bytes], None] | None = None
+        self, *, to_head: bool = False, receive: Callable[[bytes], object] | None = None
     ) -> None:
         """Prepare to parse a response.
 
@@ -123,23 +124,34 @@ class Response:
 
 
 def request(
-    *, method: str, host: str, port: int, path: str, content_type: str | None, body: bytes | None
+    *,
+    method: str,
+    host: str,
+    port: int,
+    path: str,
+    content_type: str | None,
+    body: bytes | None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    keeps_connection: bool = True,
 ) -> bytes:
     """Build a complete request, including its body.
 
     Raises:
         ValueError: The method, path or a header contains characters that are not allowed.
     """
-    lines = [
-        f"{method} {path} HTTP/1.1",
-        f"Host: {f'[{host}]' if ':' in host else host}:{port}",
-        "User-Agent: corebound",
-        "Accept: */*",
-    ]
+    fields = {
+        "Host": f"{f'[{host}]' if ':' in host else host}:{port}",
+        "User-Agent": "corebound",
+        "Accept": "*/*",
+    }
     if content_type is not None:
-        lines.append(f"Content-Type: {content_type}")
+        fields["Content-Type"] = content_type
+    if not keeps_connection:
+        fields["Connection"] = "close"
+    fields |= {name.title(): value for name, value in headers.items()}
     if body is not None:
-        lines.append(f"Content-Length: {len(body)}")
+        fields["Content-Length"] = str(len(body))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     head = "\r\n".join(lines)
     if not head.isascii() or head.count("\n") != len(lines) - 1 or len(lines[0].split()) != 3:
         raise ValueError("a request's method, path and headers are plain words")
@@ -160,6 +172,7 @@ class Target(Struct, frozen=True, kw_only=True):
     `host` is an address, not a name: a name lookup would count as latency. `requests` gives
     the next request to send. `most_tokens` is the most tokens that a request asks for, whose
     answers are streams of tokens, each over a connection of its own; None for other answers.
+    `status` and `answer_text` are of a success, as in `GeneratorOrder`.
     """
 
     host: str
@@ -167,6 +180,24 @@ class Target(Struct, frozen=True, kw_only=True):
     requests: Iterator[bytes]
     is_head: bool
     most_tokens: int | None = None
+    status: int | None = None
+    answer_text: str | None = None
+
+
+def answer_error(
+    status: int, body: bytes | bytearray, *, expected: int | None, text: str | None
+) -> str | None:
+    """Why an answer is no success; None if it is one.
+
+    Args:
+        status: Its status.
+        body: Its body; only read if `text` is given.
+        expected: The status of a success; None: any of 200 to 299.
+        text: A text in the body of a success; None: any body.
+    """
+    if status != expected if expected is not None else not 200 <= status <= 299:
+        return f"status {status}"
+    return None if text is None or text.encode() in body else "wrong answer"
 
 
 class _Connection(asyncio.Protocol):
@@ -181,10 +212,18 @@ class _Connection(asyncio.Protocol):
         self._stream: TokenStream | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._body = bytearray()
 
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def _receiver(self) -> Callable[[bytes], object] | None:
+        """What takes the body of the answer; None if nobody does."""
+        if self._stream is not None:
+            return self._stream.feed
+        return None if self._target.answer_text is None else self._body.extend
 
     def send(self, deadline_ns: int) -> asyncio.Future[Answer]:
         """Send the request; the returned future never raises."""
@@ -192,9 +231,8 @@ class _Connection(asyncio.Protocol):
         self._stream = (
             None if most_tokens is None else TokenStream(self._clock_ns, most_tokens=most_tokens)
         )
-        self._response = Response(
-            to_head=self._target.is_head, receive=self._stream.feed if self._stream else None
-        )
+        self._body.clear()
+        self._response = Response(to_head=self._target.is_head, receive=self._receiver)
         self._answer = self._loop.create_future()
         left_s = max(0, deadline_ns - self._clock_ns()) / 1e9
         self._timer = self._loop.call_later(left_s, self._end, "timeout")
@@ -226,15 +264,19 @@ class _Connection(asyncio.Protocol):
         if complete:
             # llama-server announces that it keeps a connection after a stream, but closes it.
             keeps = self._response.keeps and self._stream is None
-            self._end(_error(self._response.status), keeps=keeps)
+            self._end(self._error(self._response.status), keeps=keeps)
 
     def eof_received(self) -> None:
         if self._response is not None and self._response.end():
-            self._end(_error(self._response.status))
+            self._end(self._error(self._response.status))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._end("closed" if exc is None else error_kind(exc))
+
+    def _error(self, status: int) -> str | None:
+        target = self._target
+        return answer_error(status, self._body, expected=target.status, text=target.answer_text)
 
     def _end(self, error: str | None, *, keeps: bool = False) -> None:
         """Complete the pending request, if any; close the connection unless `keeps`."""
@@ -309,7 +351,3 @@ def error_kind(error: Exception) -> str:
         case OSError(errno=int() as number):
             return errno.errorcode.get(number, f"error {number}")
     return type(error).__name__
-
-
-def _error(status: int) -> str | None:
-    return None if 200 <= status <= 299 else f"status {status}"

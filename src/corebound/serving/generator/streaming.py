@@ -1,7 +1,7 @@
 """Requests to language models: random prompts, and answers that arrive token by token.
 
-The answers are server-sent events as of OpenAI's completions API, which llama-server, vLLM and
-others implement: lines `data: {...}`, and `data: [DONE]` at the end.
+The answers are server-sent events as of OpenAI's APIs of completions and chats, which llama-server,
+vLLM and others implement: lines `data: {...}`, and `data: [DONE]` at the end.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,12 +22,41 @@ Clock = Callable[[], int]
 
 # No event of one token is as long.
 MOST_LINE_BYTES = 1_000_000
+# More than any context, where the user's own bodies say how many tokens there may be.
+MOST_TOKENS = 100_000_000
 
 
 def draw_lengths(lengths: Lengths, count: int, random: np.random.Generator) -> NDArray[np.int64]:
     """Draw numbers of tokens, from 1 to `lengths.most`."""
     drawn = random.lognormal(math.log(lengths.median), lengths.spread, count)
     return np.clip(np.rint(drawn), 1, lengths.most).astype(np.int64)
+
+
+_STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def _prompt(streaming: Streaming, tokens: int, random: np.random.Generator) -> dict[str, object]:
+    if not streaming.is_chat:
+        return {"prompt": random.integers(SPECIAL_TOKENS, streaming.vocabulary, tokens).tolist()}
+    # A letter is one token in the usual vocabularies; a chat takes no numbers of tokens.
+    text = " ".join(map(chr, random.integers(ord("a"), ord("z") + 1, tokens)))
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def streaming_body(body: bytes, streaming: Streaming) -> bytes:
+    """A body of the user's own that asks for a stream.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    document = msgspec.json.decode(body, type=dict[str, Any])
+    model = {} if streaming.model is None else {"model": streaming.model}
+    return json.dumps(model | document | _STREAMED, separators=(",", ":")).encode()
+
+
+def most_tokens(streaming: Streaming) -> int:
+    """The most tokens that a right answer can have."""
+    return MOST_TOKENS if streaming.has_bodies else streaming.output_tokens.most
 
 
 def completion_bodies(streaming: Streaming, count: int, seed: int) -> list[bytes]:
@@ -44,11 +74,10 @@ def completion_bodies(streaming: Streaming, count: int, seed: int) -> list[bytes
         json.dumps(
             {
                 **model,
-                "prompt": random.integers(SPECIAL_TOKENS, streaming.vocabulary, length).tolist(),
+                **_prompt(streaming, length, random),
                 "max_tokens": output,
                 "temperature": 0,
-                "stream": True,
-                "stream_options": {"include_usage": True},
+                **_STREAMED,
                 "ignore_eos": True,
                 "cache_prompt": False,
             },
@@ -71,9 +100,33 @@ class TokenTimes(Struct, frozen=True, kw_only=True):
         return (self.last_ns - self.first_ns) / (self.tokens - 1) if self.tokens > 1 else None
 
 
+class _Delta(Struct):
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
 class _Choice(Struct):
     text: str | None = None
+    delta: _Delta | None = None
     finish_reason: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The text that the event adds."""
+        if self.delta is None:
+            return self.text or ""
+        return (self.delta.reasoning_content or "") + (self.delta.content or "")
+
+    @property
+    def has_token(self) -> bool:
+        """Whether the event is of a token.
+
+        The last event may only say why the answer ended, and the first one of a chat who answers.
+        A token may be without text, such as a part of a character.
+        """
+        is_first = self.delta is not None and self.delta.role is not None
+        return bool(self.written) or (self.finish_reason is None and not is_first)
 
 
 class _Usage(Struct):
@@ -106,7 +159,7 @@ def streamed_text(answer: bytes) -> str | None:
         choices = [_decode(event).choices for event in events if event != b"[DONE]"]
     except _UNREADABLE:
         return None
-    return "".join(choice.text or "" for each in choices for choice in each) if choices else None
+    return "".join(choice.written for each in choices for choice in each) if choices else None
 
 
 class TokenStream:
@@ -156,9 +209,7 @@ class TokenStream:
             if self._reported > self._most_tokens:
                 # A rate computed from it would be as wrong as the count.
                 self._error = "wrong token count"
-        # The last event may only say why the answer ended. A token may be without text,
-        # such as a part of a character.
-        if any(choice.text or choice.finish_reason is None for choice in event.choices):
+        if any(choice.has_token for choice in event.choices):
             if not self._events:
                 self._first_ns = now_ns
             self._last_ns = now_ns

@@ -27,7 +27,7 @@ from corebound.scenario.models import (
 )
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.interference import delay
-from corebound.stats.launch_summary import CellSummary, summarise
+from corebound.stats.launch_summary import CellSummary, summarise, value_ends, value_of
 from corebound.stats.noise_floor import lock_digest
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -113,7 +113,8 @@ def _cells(
 def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
     """Merge the points of equal series, oldest first; the result is sorted by id.
 
-    All other attributes come from the part with the latest point.
+    All other attributes come from the part with the latest point. Points in another unit are of
+    a metric that the scenario no longer has, and left out.
     """
     by_id: dict[str, list[Series]] = {}
     for series in all_series:
@@ -121,7 +122,9 @@ def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
     result = []
     for _, parts in sorted(by_id.items()):
         parts.sort(key=lambda part: part.points.latest_moment.at)
-        points = sorted((point for part in parts for point in part.points), key=_moment)
+        latest = parts[-1].unit, parts[-1].more_is_better
+        same = (part for part in parts if (part.unit, part.more_is_better) == latest)
+        points = sorted((point for part in same for point in part.points), key=_moment)
         result.append(replace(parts[-1], points=HistoryPoints.of(points)))
     return tuple(result)
 
@@ -133,7 +136,7 @@ def _moment(point: HistoryPoint) -> tuple[str, str]:
 def _series(
     run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
 ) -> Series:
-    cell = launches[0].cell
+    cell, metric = launches[0].cell, launches[0].cell.metric
     measure = measure_for(scenario, run.profile)
     summary = summarise(cell, launches, measure.warmup)
     return Series(
@@ -143,7 +146,8 @@ def _series(
         scenario=scenario.name,
         title=scenario.title,
         cell=cell.key,
-        unit="ns",
+        unit=metric.unit if metric else "ns",
+        more_is_better=metric is not None and metric.better == "higher",
         margin=measure.margin,
         reproduce=_reproduce(run, source, cell),
         importance=scenario.importance,
@@ -153,20 +157,20 @@ def _series(
                     at=run.started_at,
                     run=run.id,
                     commit=run.commit_of(cell.environment),
-                    value=summary.median_ns,
-                    bounds=_bounds(summary),
-                    launches=tuple(series.median_ns for series in summary.launches),
+                    value=value_of(summary),
+                    bounds=value_ends(summary),
+                    launches=tuple(
+                        series.median_ns
+                        if metric is None
+                        else metric.from_time_ns(series.median_ns)
+                        for series in summary.launches
+                    ),
                     missing=_missing(summary, launches),
                     environment_key=_environment_key(run, scenario, measure, cell),
                 )
             ]
         ),
     )
-
-
-def _bounds(summary: CellSummary) -> tuple[float, float] | None:
-    interval = summary.interval
-    return None if interval is None else (interval.low, interval.high)
 
 
 def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:
@@ -197,7 +201,12 @@ def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell)
     cpus: list[object] = [run.host.cpu_model, [cpu.id for cpu in topology.allowed]]
     if topology.cpu_quota is not None:
         cpus.append(topology.cpu_quota)
-    substance = (scenario.document()["workload"], replace(cell, axes=(), where=""))
+    settings = msgspec.to_builtins(replace(cell, axes=(), where=""))
+    # A cell of an earlier version has none, and how a value is found belongs to it.
+    settings["metrics"] = scenario.document().get("metric") if cell.metrics else None
+    if not cell.metrics:
+        del settings["metrics"]
+    substance = (scenario.document()["workload"], settings)
     return (
         ("kernel", run.host.kernel),
         ("CPUs", _digest(cpus)),

@@ -23,6 +23,9 @@ from corebound.launch.perf import (
     total_counts,
 )
 from corebound.machine.topology import CpuId, Topology
+from corebound.planning.models import UNKNOWN
+from corebound.present.run import run_sections
+from corebound.present.sections import Table
 from corebound.records.launch_record import Launch, Served, Worker
 from corebound.records.telemetry import Counters
 from corebound.report.charts.lines import CurveChart
@@ -616,3 +619,31 @@ def test_p99_is_drawn_in_the_captions_unit_and_described_in_words() -> None:
     assert found.curves[0].points[0].y == pytest.approx(served.p99_ns.value / 1e6)
     assert found.unit == "ms"
     assert "requests/s at a p99 of" in found.alt_text
+
+
+def test_a_service_that_runs_already_has_a_page_that_says_its_placement_is_unknown() -> None:
+    scenario = a_scenario(
+        workload={"requests": {"url": "http://10.0.0.5/"}},
+        parameters={"concurrency": 4},
+        matrix={},
+    )
+    (cell,) = expand(scenario, "s.yaml")
+    placement = replace(a_placement(), notes=(UNKNOWN,))
+    launches = [
+        replace(
+            a_launch(cell=cell, block=block, placement=placement, workers=()), served=lasting(1)
+        )
+        for block in range(2)
+    ]
+    run = a_run(scenarios=(scenario,))
+    result = analyse_scenario(run, run.scenarios[0], launches)
+
+    page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
+
+    renderer = Renderer(
+        {path.name: path.read_text("utf-8") for path in (ROOT / "reports/templates").iterdir()}
+    )
+    assert UNKNOWN in renderer.page("scenario", page)
+    (table, *_) = run_sections([result], launches, ())
+    assert isinstance(table, Table)
+    assert UNKNOWN in table.notes

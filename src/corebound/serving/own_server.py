@@ -1,0 +1,290 @@
+"""A server of the user's own: when it is ready, which processes answer, whether it answers right.
+
+A running service, which corebound does not start, has no processes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import mimetypes
+import os
+import signal
+import socket
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec.structs import replace
+
+from corebound.machine.procfs import cpu_clocks_ns, descendants, process_stat
+from corebound.planning.models import Command
+from corebound.scenario.placeholders import fill
+from corebound.scenario.server_workload import ServerWorkload
+from corebound.scenario.traffic import GeneratorOrder, Traffic
+from corebound.serving.generator.http import answer_error
+from corebound.serving.generator.streaming import (
+    completion_bodies,
+    streamed_text,
+    streaming_body,
+)
+from corebound.serving.processes import ANSWER_S, POLL_S, Processes, TimedOutError
+from corebound.serving.served_model import ServerError
+from corebound.serving.servers import QUERY_TIMEOUT_S, ServerWorker, free_ports
+
+# The file of a body that the scenario has as a text.
+BODY_FILE = "request-body"
+_SEE_LOG = "See its output in the launch's log."
+
+
+def at_port(command: Command, port: int) -> Command:
+    """A command with its port."""
+    values = {"port": str(port)}
+    return replace(
+        command,
+        argv=tuple(fill(word, values) for word in command.argv),
+        env=tuple((name, fill(value, values)) for name, value in command.env),
+    )
+
+
+def _target(url: SplitResult) -> str:
+    """The path and the query of an address."""
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")
+
+
+class DeclaredServer:
+    """One launch of a server that a scenario declares.
+
+    Attributes:
+        port: A free port, for a server that takes one.
+    """
+
+    distribution = "the server"
+
+    def __init__(self, own: ServerWorkload, *, folder: str, workers: int, path: str | None) -> None:
+        """Choose its port.
+
+        Args:
+            own: The server and its requests.
+            folder: The folder of the scenario, in which the files of bodies are.
+            workers: The number of its processes that answer requests.
+            path: Its PATH, where programs of its environment are found; None: the usual one.
+        """
+        (self.port,) = free_ports(1)
+        own = own.filled({"port": str(self.port)})
+        self._server, self._requests = own.server, own.requests
+        self._folder, self._path = folder, path
+        self._count = 0 if own.server is None else workers
+        self._url = urlsplit(own.requests.url)
+        self._bodies: tuple[Path, ...] = ()
+        self._root: int | None = None
+        self._before_ns: dict[int, int] = {}
+        self._found: tuple[int, ...] = ()
+        # A name may stand for several addresses, of which one is reached.
+        self._reached = self._url.hostname or ""
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Find or write the bodies of the requests, and check that the port is free.
+
+        Raises:
+            ServerError: there is no body, or something else listens on the port.
+        """
+        body, files = self._requests.body, self._requests.body_files
+        if files is not None:
+            pattern = Path(self._folder, files)
+            below = str(pattern.relative_to(pattern.anchor))
+            self._bodies = tuple(sorted(Path(pattern.anchor).glob(below)))
+            if not self._bodies:
+                raise ServerError(
+                    what=f"no file is named {pattern}.",
+                    where="requests",
+                    fix="Correct `body`; it is relative to the scenario file.",
+                )
+        elif body is not None:
+            self._bodies = (folder.with_name(BODY_FILE),)
+            self._bodies[0].write_text(body, encoding="utf-8")
+        if self._count and self._refusal() is None:
+            raise ServerError(
+                what=f"another program already listens on port {self._url.port}.",
+                where=self.distribution,
+                fix="End it, or write `{port}` in the command and in `url`: a free port.",
+            )
+        return {} if self._path is None else {"PATH": self._path}
+
+    def order(self, traffic: Traffic) -> GeneratorOrder:
+        """What the load generator sends."""
+        asked, url = self._requests, self._url
+        return GeneratorOrder(
+            traffic=traffic,
+            host=self._reached,
+            port=url.port or http.client.HTTP_PORT,
+            path=_target(url),
+            method=asked.sent_method,
+            content_type=self._content_type(),
+            headers={"Host": url.netloc.rpartition("@")[2], **asked.headers},
+            body_files=tuple(map(str, self._bodies)),
+            status=asked.expect.status,
+            answer_text=asked.expect.text,
+            keeps_connections=asked.keep_alive,
+        )
+
+    def _content_type(self) -> str | None:
+        """The type of the bodies, unless a header says it."""
+        asked = self._requests
+        if any(name.lower() == "content-type" for name in asked.headers):
+            return None
+        if asked.body_files is not None:
+            return mimetypes.guess_type(self._bodies[0].name)[0] or "application/octet-stream"
+        if asked.body is None:
+            return "application/json" if asked.streams else None
+        return "application/json" if asked.body.lstrip()[:1] in {"{", "["} else "text/plain"
+
+    def _refusal(self) -> str | None:
+        """Why no connection is accepted; None if one is."""
+        address = (self._url.hostname or "", self._url.port or http.client.HTTP_PORT)
+        try:
+            with socket.create_connection(address, timeout=QUERY_TIMEOUT_S) as reached:
+                self._reached = str(reached.getpeername()[0])
+        except OSError as error:
+            return f"{address[0]}:{address[1]}: {error.strerror or error}"
+        return None
+
+    def _unready(self) -> str | None:
+        """Why it is not ready; None if it is."""
+        if self._server is None or self._server.ready is None:
+            return self._refusal()
+        address = urlsplit(self._server.ready)
+        connection = http.client.HTTPConnection(
+            address.hostname or "", address.port, timeout=QUERY_TIMEOUT_S
+        )
+        try:
+            connection.request("GET", _target(address))
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            return f"{address.geturl()}: {error}"
+        finally:
+            connection.close()
+        if not 200 <= status <= 299:
+            return f"{address.geturl()}: status {status}"
+        return self._refusal()
+
+    def await_ready(self, processes: Processes, root: int | None) -> None:
+        """Wait until it is ready.
+
+        Raises:
+            ServerError: it has ended, or it was not ready before the launch's deadline.
+        """
+        self._root = root
+        while (why := self._unready()) is not None:
+            if root is None:
+                raise ServerError(
+                    what=f"nothing answers at {why}.",
+                    where=self.distribution,
+                    fix="Start it, or correct `url`.",
+                )
+            if (code := processes.exit_code(root)) is not None:
+                daemon = " Start it in the foreground, not as a daemon." if code == 0 else ""
+                raise ServerError(
+                    what=f"it ended with {code} before it was ready.",
+                    where=self.distribution,
+                    fix=_SEE_LOG + daemon,
+                )
+            try:
+                processes.wait(POLL_S)
+            except TimedOutError:
+                raise ServerError(
+                    what=f"it was not ready in time: {why}.",
+                    where=self.distribution,
+                    fix="Correct `ready` or `url`, or increase `measure.timeout_s`.",
+                ) from None
+        self._before_ns = cpu_clocks_ns(self._tree())
+
+    def _tree(self) -> tuple[int, ...]:
+        return () if self._root is None else tuple({self._root, *descendants(self._root)})
+
+    def require_right_answer(self, traffic: Traffic) -> None:
+        """Send one request before any timing counts, and check its answer.
+
+        Raises:
+            ServerError: the answer is wrong, or the server closes the connection after it.
+        """
+        order = self.order(traffic)
+        body = self._bodies[0].read_bytes() if self._bodies else None
+        if (streaming := traffic.streaming) is not None:
+            body = (
+                completion_bodies(streaming, 1, traffic.seed)[0]
+                if body is None
+                else streaming_body(body, streaming)
+            )
+        kind = {"Content-Type": order.content_type} if order.content_type else {}
+        connection = http.client.HTTPConnection(order.host, order.port, timeout=ANSWER_S)
+        try:
+            connection.request(order.method, order.path, body, headers=kind | order.headers)
+            answer = connection.getresponse()
+            content, closes = answer.read(), answer.will_close
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise ServerError(
+                what=f"it did not answer: {str(error) or type(error).__name__}.",
+                where=self.distribution,
+                fix=_SEE_LOG,
+            ) from error
+        finally:
+            connection.close()
+        wrong = answer_error(answer.status, content, expected=order.status, text=order.answer_text)
+        if wrong is None and streaming is not None and not streamed_text(content):
+            wrong = "not a stream"
+        if wrong is not None:
+            raise ServerError(
+                what=f"{wrong}: {answer.status} {answer.reason}, {content[:200]!r}.",
+                where=f"{order.method} {self._url.geturl()}",
+                fix="Correct `requests`, or write the right answer under `expect`.",
+            )
+        if closes and order.keeps_connections and streaming is None:
+            raise ServerError(
+                what="it closes the connection after each answer.",
+                where=self.distribution,
+                fix="Let it keep connections (HTTP/1.1), or write `keep_alive: false` under"
+                " `requests` to count a new connection into each latency.",
+            )
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """Its processes that answer requests; of a running service, none.
+
+        A single one is the root, with all that it started. Several are those with most CPU time
+        since the server was ready; without any, those that have started none, and then those with
+        most CPU time in all.
+
+        Raises:
+            ServerError: it has fewer processes.
+        """
+        if not self._found and self._count:
+            self._found = self._busiest()
+        alive = (pid for pid in self._found if process_stat(pid) is not None)
+        return tuple(ServerWorker(id=str(pid), pid=pid, ready=True) for pid in alive)
+
+    def _busiest(self) -> tuple[int, ...]:
+        if self._count == 1 and self._root is not None:
+            return (self._root,)
+        clocks_ns = cpu_clocks_ns(self._tree())
+
+        def rank(pid: int) -> tuple[int, bool, int]:
+            used_ns = clocks_ns[pid] - self._before_ns.get(pid, 0)
+            return used_ns, not descendants(pid) - {pid}, clocks_ns[pid]
+
+        found = sorted(clocks_ns, key=rank, reverse=True)[: self._count]
+        if len(found) < self._count:
+            has = "1 process" if len(found) == 1 else f"{len(found)} processes"
+            raise ServerError(
+                what=f"it has {has}, not `workers: {self._count}`.",
+                where=self.distribution,
+                fix="Pass `{workers}` to its command, or correct `workers`.",
+            )
+        return tuple(sorted(found))
+
+    @property
+    def stop_signal(self) -> str:
+        """The signal that asks it to end."""
+        return "" if self._server is None else self._server.stop
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Ask the root process to end the server."""
+        if process_stat(pids[0]) is not None:
+            os.kill(pids[0], signal.Signals[self.stop_signal])
