@@ -168,6 +168,10 @@ def _default_threads(cell: Cell, placement: Placement, host: Topology) -> int | 
 _PILOT_ITERATIONS = 100
 _PILOT_NS = 2_000_000_000
 _LEAST_PILOT_ITERATIONS = 6
+# Launches on GPUs have as many as fit into this time: NVML's readings are of use from 2 s on
+# (`records.telemetry.GPU_PERIODS_MS`), and there have to be several of them.
+_GPU_NS = 6_000_000_000
+_GPU_ITERATIONS = 10_000
 # A long step gets fewer: the first ones end after this share of the launch's time limit.
 _PILOT_SHARE = 0.25
 
@@ -176,6 +180,8 @@ def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Reques
     measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
     dropped, dropped_ns = _warm_up(measure.warmup)
+    first = _GPU_ITERATIONS if cell.gpus else _PILOT_ITERATIONS
+    first_ns = _GPU_NS if cell.gpus else _PILOT_NS
     commands = _commands(workload, cell, folder)
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
@@ -186,8 +192,8 @@ def _request(given: _Given, cell: Cell, placement: Placement) -> protocol.Reques
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
         inter_op=inter_op(cell, placement),
-        iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
-        enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
+        iterations=dropped + first if is_pilot else measure.requests,
+        enough_ns=dropped_ns + first_ns if is_pilot else None,
         least_iterations=dropped + _LEAST_PILOT_ITERATIONS if is_pilot else 1,
         most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
         seed=given.seed,
