@@ -1,4 +1,4 @@
-"""The rule about how busy a GPU is kept: starved, fluctuating or busy."""
+"""Rules about how busy a GPU is kept: starved, waiting, fluctuating or busy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,28 @@ BUSY_SHARE = 0.8
 _LEAST_READINGS = 4
 
 
-def gpu_use(cell: CellEvidence, _: Evidence) -> Finding | None:
-    """The class of the guide for a GPU, and what to set; None without enough readings."""
+def starved(cell: CellEvidence, _: Evidence) -> Finding | None:
+    """The GPU is idle for most of the time, while a process that prepares data is always busy."""
+    return _of_class(cell, "gpu-starved")
+
+
+def waits(cell: CellEvidence, _: Evidence) -> Finding | None:
+    """The GPU is idle for most of the time, though no process is busy preparing data."""
+    return _of_class(cell, "gpu-waits")
+
+
+def fluctuates(cell: CellEvidence, _: Evidence) -> Finding | None:
+    """The GPU is busy in some readings only."""
+    return _of_class(cell, "gpu-fluctuates")
+
+
+def busy(cell: CellEvidence, _: Evidence) -> Finding | None:
+    """The GPU limits the step."""
+    return _of_class(cell, "gpu-busy")
+
+
+def _of_class(cell: CellEvidence, rule: str) -> Finding | None:
+    """The finding of a class of the guide, and what to set; None if the cell has another class."""
     readings = sorted(
         share
         for launch in cell.ok
@@ -34,32 +54,34 @@ def gpu_use(cell: CellEvidence, _: Evidence) -> Finding | None:
     )
     if len(readings) < _LEAST_READINGS:
         return None
-    busy, spread = statistics.fmean(readings), _spread(readings)
+    mean, spread = statistics.fmean(readings), _spread(readings)
     low, high = (percent(share, 0) for share in spread)
-    text = f"The GPU is busy {percent(busy, 0)} of the time"
-    if busy >= BUSY_SHARE:
-        what = f"{text}: it limits the step, not the CPUs."
+    text = f"The GPU is busy {percent(mean, 0)} of the time"
+    if mean >= BUSY_SHARE:
+        own, what = "gpu-busy", f"{text}: it limits the step, not the CPUs."
         fix = "Leave the CPUs as they are. A smaller network or number type makes the step faster."
     elif spread[1] < IDLE_SHARE and not _preparing(cell):
-        what = f"{text}, though no process is busy preparing data."
+        own, what = "gpu-waits", f"{text}, though no process is busy preparing data."
         fix = "Give it more to do in each step: a larger `batch`."
     elif spread[1] < IDLE_SHARE:
-        what = f"{text}: it is starved by preprocessing."
+        own, what = "gpu-starved", f"{text}: it is starved by preprocessing."
         fix = _fix(cell)
     else:
+        own = "gpu-fluctuates"
         what = f"{text}, and it fluctuates: preprocessing and the network take turns."
         fix = _fix(cell)
-    is_busy = busy >= BUSY_SHARE
+    if own != rule:
+        return None
     return cell.finding(
-        rule="gpu-use",
-        tone="plain" if is_busy else "warn",
+        rule=own,
+        tone="plain" if own == "gpu-busy" else "warn",
         what=what,
         evidence=(
             f"{low} to {high} busy in most of {len(readings)} readings",
             *_evidence(cell),
         ),
         fix=fix,
-        times_ratio=1.0 if is_busy else 1 / max(busy, 0.01),
+        times_ratio=1.0 if own == "gpu-busy" else 1 / max(mean, 0.01),
     )
 
 

@@ -175,7 +175,7 @@ REPORTED: dict[str, tuple[Topology, list[CellEvidence], tuple[str, str, float, l
     "a GPU that waits for busy CPUs": (
         TWO_CORES,
         [in_ten_seconds(step_s=9, loader_s=9, gpu=(0.1, 0.2, 0.2, 0.3))],
-        ("gpu-use", "warn", 5.0, ["loaders=1"]),
+        ("gpu-starved", "warn", 5.0, ["loaders=1"]),
     ),
     # As recorded on an H200: 0 to 16 % busy.
     "a GPU that waits for a step that prepares its data itself": (
@@ -189,22 +189,22 @@ REPORTED: dict[str, tuple[Topology, list[CellEvidence], tuple[str, str, float, l
                 gpu=(0, 0.08, 0.16, 0.08),
             )
         ],
-        ("gpu-use", "warn", 12.5, ["loaders=0,preprocessing=heavy"]),
+        ("gpu-starved", "warn", 12.5, ["loaders=0,preprocessing=heavy"]),
     ),
     "a GPU whose use fluctuates": (
         TWO_CORES,
         [in_ten_seconds(step_s=7, loader_s=5, gpu=(0.1, 0.9, 0.1, 0.9))],
-        ("gpu-use", "warn", 2.0, ["loaders=1"]),
+        ("gpu-fluctuates", "warn", 2.0, ["loaders=1"]),
     ),
     "a GPU that waits although the CPUs have time": (
         TWO_CORES,
         [in_ten_seconds(step_s=2, loader_s=2, gpu=(0.2,) * 4)],
-        ("gpu-use", "warn", 5.0, ["loaders=1"]),
+        ("gpu-waits", "warn", 5.0, ["loaders=1"]),
     ),
     "a busy GPU": (
         TWO_CORES,
         [in_ten_seconds(step_s=9, loader_s=9, gpu=(0.93,) * 4)],
-        ("gpu-use", "plain", 1.0, ["loaders=1"]),
+        ("gpu-busy", "plain", 1.0, ["loaders=1"]),
     ),
     "heavy preparation with its class": (
         TWO_CORES,
@@ -323,3 +323,15 @@ def test_rules_are_worded_as_in_the_golden_file() -> None:
 )
 def test_these_are_not_reported(topology: Topology, cells: list[CellEvidence]) -> None:
     assert findings_in(*cells, topology=topology) == {}
+
+
+def test_a_starved_gpu_and_a_busy_one_are_two_findings() -> None:
+    few = in_ten_seconds(step_s=9, loader_s=9, loaders=1, gpu=(0.1,) * 4)
+    many = in_ten_seconds(step_s=9, loader_s=9, loaders=8, gpu=(0.9,) * 4)
+
+    found = findings_in(few, many)
+
+    assert {rule: cell_keys(finding) for rule, finding in found.items() if "gpu" in rule} == {
+        "gpu-starved": ["loaders=1"],
+        "gpu-busy": ["loaders=8"],
+    }
