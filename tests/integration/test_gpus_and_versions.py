@@ -61,7 +61,8 @@ import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import torch
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads import distributed_pytorch, gemm_pytorch
+from corebound.worker.workloads import (
+    distributed_pytorch, gemm_pytorch, image_pipeline_pytorch, image_training_pytorch)
 torch.backends.cuda.is_built = lambda: {built}
 try:
     {call}
@@ -75,6 +76,8 @@ except WorkloadError as error:
     [
         ("gemm_pytorch.product(size=8, gpus=1)", False, "was built without CUDA"),
         ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, but the cell requests 1"),
+        ("image_pipeline_pytorch.step(gpus=1)", False, "was built without CUDA"),
+        ("image_training_pytorch.step(gpus=1)", True, "finds 0 GPUs, but the cell requests 1"),
         ("distributed_pytorch.step(gpus=2)", False, "was built without CUDA"),
         (
             "distributed_pytorch.step(method='dp', processes=1)",

@@ -41,6 +41,7 @@ from corebound.report.pages.benchmark import ImportedBenchmark
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
+from corebound.scenario.traffic import SampledRequest
 from corebound.stats.history.series import series_of_run
 from corebound.stats.noise_floor import lock_digest
 from support.build import (
@@ -467,10 +468,15 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
     latencies = [round(middle_ns * noise.lognormvariate(0, 0.3)) for _ in range(160)]
     served = replace(
         a_served(
-            answered=an_answered(latencies_ns=latencies, duration_ns=round(160 / pace * 1e9)),
+            answered=an_answered(
+                latencies_ns=latencies,
+                duration_ns=round(160 / pace * 1e9),
+                sampled=_ten_at_a_time(latencies),
+            ),
             apart=False,
         ),
         cpu_ns=round(160 * cpu_ms * 1e6),
+        began_us=2_000,
     )
     whole_ms = round(served.answered.duration_ns / 1e6)
     wary = values["threads"] != "default" or values["binding"] != "none"
@@ -509,6 +515,17 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
             source="proc", unavailable={"hardware counters": "not supported by this host"}
         ),
     )
+
+
+def _ten_at_a_time(latencies_ns: Sequence[int]) -> tuple[SampledRequest, ...]:
+    """Requests of ten connections, each of which sends its next one when it is answered."""
+    free_us, sampled = [0] * 10, list[SampledRequest]()
+    for latency_ns in latencies_ns:
+        arrived_us = min(free_us)
+        ended_us = arrived_us + latency_ns // 1000
+        free_us[free_us.index(arrived_us)] = ended_us
+        sampled.append(SampledRequest(arrived_us, ended_us, None, True))
+    return tuple(sampled)
 
 
 def _wandering(slot: int, whole_ms: int, *, bound: bool) -> tuple[tuple[int, int, int], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from corebound.diagnosis import host, placement, processor, threads, validity, workload
+from corebound.diagnosis import gpu, host, placement, processor, threads, validity, workload
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]
@@ -27,6 +27,10 @@ RULES: tuple[Rule, ...] = (
     workload.random_numbers,
     workload.operator_dominates,
     workload.data_starves_step,
+    gpu.starved,
+    gpu.waits,
+    gpu.fluctuates,
+    gpu.busy,
     workload.loaders,
     workload.checkpoint_share,
     workload.slower_blas,

@@ -219,6 +219,12 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """Its value on an axis; None if the scenario has no such axis."""
         return dict(self.cell.axes).get(axis)
 
+    @property
+    def has_loaders(self) -> bool:
+        """Whether processes of their own prepare its data."""
+        loaders = self.value("loaders") or dict(self.cell.parameters).get("loaders")
+        return loaders not in {None, "0", 0}
+
     def finding(
         self,
         *,
@@ -368,12 +374,6 @@ def cpu_share(launch: Launch) -> float | None:
         return host.share("ran_ns", cpus=len(host.cpus))
     ran_ns, timed_ns = sum_known(window.ran_ns for window in host.windows), _timed_ns(launch)
     return ran_ns / (timed_ns * len(host.cpus)) if ran_ns is not None and timed_ns else None
-
-
-def gpu_share(launch: Launch) -> float | None:
-    """Share of the time that the busiest GPU was busy; None if no GPU was monitored."""
-    shares = launch.host.gpu_busy_shares if launch.host else ()
-    return statistics.fmean(shares) if shares else None
 
 
 def waiting_share(launch: Launch) -> float | None:

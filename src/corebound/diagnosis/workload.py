@@ -11,14 +11,13 @@ from corebound.diagnosis.evidence import (
     CellEvidence,
     Evidence,
     Finding,
-    cpu_share,
-    gpu_share,
     helper_share,
     median,
     settings,
     slower_than,
     waiting_share,
 )
+from corebound.diagnosis.gpu import BUSY_SHARE
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.units import counted, duration, percent, ratio
 from corebound.worker.operator_table import Operator
@@ -204,10 +203,6 @@ def _blas(cell: CellEvidence) -> str | None:
 # If data takes a third of the step, the step takes 1.5 times as long as the rest of it. One
 # process that prepares batches in parallel could save that.
 DATA_SHARE = 1 / 3
-# Share from which processes or CPUs count as fully busy: the rest goes into passing batches on.
-BUSY_SHARE = 0.8
-# A GPU that is idle for a larger share of the time does not limit a step.
-IDLE_SHARE = 0.5
 
 
 class _Starving(Struct, frozen=True, kw_only=True):
@@ -225,12 +220,12 @@ class _Starving(Struct, frozen=True, kw_only=True):
 
 
 def data_starves_step(cell: CellEvidence, evidence: Evidence) -> Finding | None:
-    """A step waits for its data: by its profile, by what is busy, or compared with lighter work."""
+    """A step waits for its data: by its profile, by its loaders, or compared with lighter work."""
     signs = tuple(_signs(cell, evidence))
     worst = max(signs, key=lambda sign: (sign.share, sign.compared), default=None)
     if worst is None or worst.share < DATA_SHARE:
         return None
-    more = "more `loaders`" if _has_loaders(cell) else "`loaders: 1` or more"
+    more = "more `loaders`" if cell.has_loaders else "`loaders: 1` or more"
     return cell.finding(
         rule="data-starves-step",
         tone="bad" if worst.compared else "warn",
@@ -254,21 +249,12 @@ def _signs(cell: CellEvidence, evidence: Evidence) -> Iterator[_Starving]:
         share = 1 - 1 / loss.ratio
         yield _Starving(share=share, compared=True, line=slower_than(cell, loss))
     waits, helpers = median(cell.ok, waiting_share), median(cell.ok, helper_share)
-    if _has_loaders(cell) and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
+    if cell.has_loaders and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
         line = (
             f"the busiest loader is active {percent(helpers, 0)} of the time, the training"
             f" process waits {percent(waits, 0)}"
         )
         yield _Starving(share=waits, compared=False, line=line)
-    gpu, cpu = median(cell.ok, gpu_share), median(cell.ok, cpu_share)
-    if gpu is not None and cpu is not None and gpu < IDLE_SHARE and cpu >= BUSY_SHARE:
-        line = f"the GPU is busy {percent(gpu, 0)} of the time, the CPUs {percent(cpu, 0)}"
-        yield _Starving(share=1 - gpu, compared=False, line=line)
-
-
-def _has_loaders(cell: CellEvidence) -> bool:
-    loaders = cell.value("loaders") or dict(cell.cell.parameters).get("loaders")
-    return loaders not in {None, "0", 0}
 
 
 def _use(cell: CellEvidence) -> Iterator[str]:
@@ -278,13 +264,7 @@ def _use(cell: CellEvidence) -> Iterator[str]:
 
 
 def _class(cell: CellEvidence, share: float) -> str:
-    """The cell's class of the guide's four: by what is busy, or by its model's name."""
-    gpu, cpu = median(cell.ok, gpu_share), median(cell.ok, cpu_share)
-    if gpu is not None and cpu is not None:
-        if gpu >= IDLE_SHARE:
-            return "CPUs and GPU are busy" if cpu >= BUSY_SHARE else "the GPU is busy nevertheless"
-        cpus_text = "the CPUs have no time left" if cpu >= BUSY_SHARE else "the CPUs have time left"
-        return f"the GPU waits, and {cpus_text}"
+    """The cell's class of the guide's four, by its model's name."""
     model = cell.value("model")
     if model is None:
         return "the model waits" if share >= 0.5 else "data and model alternate"

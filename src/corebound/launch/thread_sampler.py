@@ -144,6 +144,11 @@ class ThreadSampler:
         return max(cheap_s, self._now_ms() / 1000 / TARGET_SAMPLES)
 
     @property
+    def started_ns(self) -> int | None:
+        """When counting started, on the monotonic clock; None before."""
+        return self._started_ns
+
+    @property
     def processes(self) -> frozenset[int]:
         """The processes found by the latest sample."""
         return frozenset(self._processes)

@@ -197,6 +197,10 @@ _PILOT_NS = 2_000_000_000
 _LEAST_PILOT_ITERATIONS = 6
 # A command that reports what it measured repeats by itself. Its first run is not observed.
 _LEAST_REPORTING = 2
+# Launches on GPUs have as many as fit into this time: NVML's readings are of use from 2 s on
+# (`records.telemetry.GPU_PERIODS_MS`), and there have to be several of them.
+_GPU_NS = 6_000_000_000
+_GPU_ITERATIONS = 10_000
 # A long step gets fewer: the first ones end after this share of the launch's time limit.
 _PILOT_SHARE = 0.25
 
@@ -206,6 +210,8 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
     is_pilot = measure.iterations == "auto"
     least = _LEAST_REPORTING if cell.metrics else _LEAST_PILOT_ITERATIONS
     dropped, dropped_ns = _warm_up(measure.warmup)
+    first = _GPU_ITERATIONS if cell.gpus else _PILOT_ITERATIONS
+    first_ns = _GPU_NS if cell.gpus else _PILOT_NS
     values = placeholder_values(cell, placement, slot)
     commands = _commands(workload, values, folder)
     return protocol.Request(
@@ -217,8 +223,8 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
         inter_op=inter_op(cell, placement),
-        iterations=dropped + _PILOT_ITERATIONS if is_pilot else measure.requests,
-        enough_ns=dropped_ns + _PILOT_NS if is_pilot else None,
+        iterations=dropped + first if is_pilot else measure.requests,
+        enough_ns=dropped_ns + first_ns if is_pilot else None,
         least_iterations=dropped + least if is_pilot else 1,
         most_ns=dropped_ns + round(_PILOT_SHARE * measure.timeout_s * 1e9) if is_pilot else None,
         seed=given.seed,

@@ -75,6 +75,8 @@ class Served(Struct, frozen=True, kw_only=True):
         warmed, answered: The outcome of the warm-up requests and of the measured ones.
         cpu_ns: CPU time of all of the server's processes during the measurement.
         restarts: Worker processes that were new at the end of the measurement.
+        began_us: When `answered.began_ns` was, since the start of monitoring, from which the times
+            of threads count. None in older records.
     """
 
     startup_ns: Count
@@ -86,6 +88,7 @@ class Served(Struct, frozen=True, kw_only=True):
     answered: Answered
     cpu_ns: Signed
     restarts: Count
+    began_us: Signed | None = None
 
 
 Status = Literal["ok", "dropped", "failed", "timed-out", "invalid", "skipped"]

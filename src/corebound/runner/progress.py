@@ -304,6 +304,7 @@ class ScenarioProgress:
             pilot
             for cell in self._fit.values()
             if cell.planned.traffic is None
+            and not cell.planned.cell.gpus
             and cell.planned.measure.iterations == "auto"
             and (pilot := cell.pilot(before=self.block)) is not None
         ]

@@ -186,6 +186,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         parameters={"model": str, "batch": int, "image": int},
         choices={"model": ("small", "large")},
         least={"batch": 2, "image": 64},
+        gpus={"pytorch": 1},
     ),
     "image-pipeline": BuiltIn(
         targets={"pytorch": "corebound.worker.workloads.image_pipeline_pytorch:step"},
@@ -198,6 +199,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         },
         choices={"model": ("small", "large"), "preprocessing": ("light", "heavy")},
         least={"loaders": 0, "batch": 2, "image": 64},
+        gpus={"pytorch": 1},
     ),
     "checkpoint-training": BuiltIn(
         targets={"pytorch": "corebound.worker.workloads.checkpoint_pytorch:epoch"},

@@ -13,7 +13,7 @@ microseconds with 3 significant digits: `stats.latency` reads and merges them.
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from msgspec import Struct, convert, to_builtins
 
@@ -280,6 +280,18 @@ class Streamed(Struct, frozen=True, kw_only=True):
     good: Count
 
 
+class SampledRequest(NamedTuple):
+    """One request, in microseconds since `Answered.began_ns`.
+
+    It arrived when its latency begins. `first_token_us` is None if its answer is no stream.
+    """
+
+    arrived_us: Signed
+    ended_us: Signed
+    first_token_us: Signed | None
+    is_ok: bool
+
+
 class Answered(Struct, frozen=True, kw_only=True):
     """The results of the measured requests; `ok` and `errors` add up to their number.
 
@@ -305,6 +317,9 @@ class Answered(Struct, frozen=True, kw_only=True):
         streamed: The tokens, if the traffic is `streaming`. Streams have more kinds of errors:
             `not a stream`, `stream error` (it reports one), `cut off` (it has no end),
             `no tokens` and `wrong token count` (it reports more than were asked for).
+        sampled: The first requests, in the order of their arrival: all that arrived before
+            the last of them. Of `rate-search`, the first of those in `latencies`. Empty for ab, for
+            `offline`, where all arrive at once, and in older records.
     """
 
     kind: Literal["answered"] = "answered"
@@ -324,6 +339,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     mlperf: MlPerf | None = None
     search: HighestRate | None = None
     streamed: Streamed | None = None
+    sampled: tuple[SampledRequest, ...] = ()
 
 
 Message = Warmed | Answered | Failure

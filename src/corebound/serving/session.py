@@ -239,6 +239,7 @@ class _Session:
         warmed, answered = self._connection.warmed, self._connection.answered
         if warmed is None or answered is None:
             raise ValueError("the server is stopped after its requests have been answered")
+        started_ns = next((one.started_ns for one in self._monitor.samplers), None)
         of_server = {cpu for slot in self._spec.placement.slots for cpu in slot.cpus}
         self._served = Served(
             startup_ns=startup_ns,
@@ -252,6 +253,7 @@ class _Session:
             answered=answered,
             cpu_ns=cpu_ns,
             restarts=restarts,
+            began_us=None if started_ns is None else (answered.began_ns - started_ns) // 1000,
         )
 
     def _require_answers(self, server: AnyServer) -> None:

@@ -6,6 +6,9 @@ more launches than the recorded runs had time for.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
@@ -69,15 +72,32 @@ def operators(first: str, first_ns: int, second: str, second_ns: int) -> CellEvi
 
 
 def in_ten_seconds(
-    *, step_s: float, loader_s: float, loaders: int = 1, gpu: float | None = None
+    *axes: tuple[str, str],
+    step_s: float,
+    loader_s: float,
+    loaders: int = 1,
+    gpu: Sequence[float] = (),
 ) -> CellEvidence:
-    """A step's process and one that it started used so much CPU time in that time."""
+    """A step's process and one that it started used so much CPU time in that time.
+
+    A GPU was read several times: `gpu` is how busy it was.
+    """
     used = (a_thread(tid=100, run_ns=round(step_s * 1e9)),
             replace(a_thread(tid=200, run_ns=round(loader_s * 1e9)), pid=200))  # fmt: skip
-    one = measured_cell(10.0, axes=(("loaders", str(loaders)),), threads=used)
-    gpus = () if gpu is None else (GpuUse(id="0", busy_share=gpu, memory_bytes=1),)
-    ran_ns = round((step_s + loader_s) * 1e9)
-    host = a_host_over_time(a_window(to_ms=10_000, ran_ns=ran_ns, gpus=gpus), cpus=(0, 1))
+    one = measured_cell(10.0, axes=(("loaders", str(loaders)), *axes), threads=used)
+    times_ms = [round(10_000 * at / (len(gpu) or 1)) for at in range((len(gpu) or 1) + 1)]
+    windows = (
+        a_window(
+            from_ms=begin,
+            to_ms=end,
+            ran_ns=round((step_s + loader_s) * (end - begin) * 1e5),
+            gpus=tuple(
+                GpuUse(id="0", busy_share=share, memory_bytes=1) for share in gpu[at : at + 1]
+            ),
+        )
+        for at, (begin, end) in enumerate(itertools.pairwise(times_ms))
+    )
+    host = a_host_over_time(*windows, cpus=(0, 1))
     return cell_evidence([replace(launch, host=host) for launch in one.launches])
 
 
@@ -154,8 +174,37 @@ REPORTED: dict[str, tuple[Topology, list[CellEvidence], tuple[str, str, float, l
     ),
     "a GPU that waits for busy CPUs": (
         TWO_CORES,
-        [in_ten_seconds(step_s=9, loader_s=9, gpu=0.2)],
-        ("data-starves-step", "warn", 5.0, ["loaders=1"]),
+        [in_ten_seconds(step_s=9, loader_s=9, gpu=(0.1, 0.2, 0.2, 0.3))],
+        ("gpu-starved", "warn", 5.0, ["loaders=1"]),
+    ),
+    # As recorded on an H200: 0 to 16 % busy.
+    "a GPU that waits for a step that prepares its data itself": (
+        TWO_CORES,
+        [
+            in_ten_seconds(
+                ("preprocessing", "heavy"),
+                step_s=9.8,
+                loader_s=0.1,
+                loaders=0,
+                gpu=(0, 0.08, 0.16, 0.08),
+            )
+        ],
+        ("gpu-starved", "warn", 12.5, ["loaders=0,preprocessing=heavy"]),
+    ),
+    "a GPU whose use fluctuates": (
+        TWO_CORES,
+        [in_ten_seconds(step_s=7, loader_s=5, gpu=(0.1, 0.9, 0.1, 0.9))],
+        ("gpu-fluctuates", "warn", 2.0, ["loaders=1"]),
+    ),
+    "a GPU that waits although the CPUs have time": (
+        TWO_CORES,
+        [in_ten_seconds(step_s=2, loader_s=2, gpu=(0.2,) * 4)],
+        ("gpu-waits", "warn", 5.0, ["loaders=1"]),
+    ),
+    "a busy GPU": (
+        TWO_CORES,
+        [in_ten_seconds(step_s=9, loader_s=9, gpu=(0.93,) * 4)],
+        ("gpu-busy", "plain", 1.0, ["loaders=1"]),
     ),
     "heavy preparation with its class": (
         TWO_CORES,
@@ -256,10 +305,10 @@ def test_rules_are_worded_as_in_the_golden_file() -> None:
             [in_ten_seconds(step_s=4, loader_s=9.5, loaders=0)],
             id="a-busy-child-that-is-no-loader",
         ),
-        pytest.param(TWO_CORES, [in_ten_seconds(step_s=9, loader_s=9, gpu=0.9)], id="a-busy-gpu"),
-        # Something else holds it up.
         pytest.param(
-            TWO_CORES, [in_ten_seconds(step_s=2, loader_s=2, gpu=0.2)], id="a-gpu-beside-idle-cpus"
+            TWO_CORES,
+            [cell_evidence(in_ten_seconds(step_s=9, loader_s=9, gpu=(0.2,) * 3).launches[:1])],
+            id="a-gpu-read-too-rarely",
         ),
         pytest.param(
             TWO_CORES,
@@ -274,3 +323,15 @@ def test_rules_are_worded_as_in_the_golden_file() -> None:
 )
 def test_these_are_not_reported(topology: Topology, cells: list[CellEvidence]) -> None:
     assert findings_in(*cells, topology=topology) == {}
+
+
+def test_a_starved_gpu_and_a_busy_one_are_two_findings() -> None:
+    few = in_ten_seconds(step_s=9, loader_s=9, loaders=1, gpu=(0.1,) * 4)
+    many = in_ten_seconds(step_s=9, loader_s=9, loaders=8, gpu=(0.9,) * 4)
+
+    found = findings_in(few, many)
+
+    assert {rule: cell_keys(finding) for rule, finding in found.items() if "gpu" in rule} == {
+        "gpu-starved": ["loaders=1"],
+        "gpu-busy": ["loaders=8"],
+    }

@@ -151,3 +151,10 @@ def test_llama_cpp_needs_no_instructions_for_8_bits() -> None:
     )
 
     assert cell.unfit is None
+
+
+def test_an_open_number_of_iterations_lasts_long_enough_to_read_how_busy_a_gpu_is() -> None:
+    planned, _ = block(workload="image-pipeline", environment="pytorch", matrix={"gpus": [0, 1]})
+
+    lengths = [(one.cell.gpus, one.requests[0].enough_ns) for one in planned]
+    assert lengths == [(0, 2_000_000_000), (1, 6_000_000_000)]

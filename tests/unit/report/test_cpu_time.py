@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 from collections import Counter
 
 import pytest
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.report.charts.cpu_time import INKS, CpuStay, CpuTime, Track, cpu_time_svg
-from support.markup import parse_xml
+from support.drawings import area, blocks
 
 # The launches below consist of this many moments.
 MOMENTS = 400
-
-_BLOCK = re.compile(r"([Mm])(\S+) ([-\d.e+]+)v([-\d.e+]+)h([-\d.e+]+)v\S+?z")
 
 
 def a_launch(*tracks: Track, cpus: int = 2) -> CpuTime:
@@ -32,26 +29,6 @@ def a_track(ink: int, *stays: tuple[int, float, float], share: float = 1.0) -> T
         stays=tuple(CpuStay(cpu=cpu, begin=begin, end=end) for cpu, begin, end in stays),
         share=share,
     )
-
-
-def blocks(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
-    """(x, y, width, height) of the rectangles of one kind, as shares of the drawing's sides."""
-    _, _, wide, high = map(float, parse_xml(svg).attrib["viewBox"].split())
-    found = []
-    for drawn in parse_xml(svg).findall("path"):
-        if drawn.get("class") != kind:
-            continue
-        x = y = 0.0
-        for step, right, down, up, width in _BLOCK.findall(drawn.get("d") or ""):
-            x, y = (x, y) if step == "m" else (0.0, 0.0)
-            x, y = x + float(right), y + float(down)
-            assert -0.01 <= x <= x + float(width) <= wide + 0.01
-            found.append((x / wide, (y + float(up)) / high, float(width) / wide, -float(up) / high))
-    return found
-
-
-def area(svg: str, kind: str) -> float:
-    return sum(width * height for _, _, width, height in blocks(svg, kind))
 
 
 def filled(svg: str, rows: int) -> list[float]:

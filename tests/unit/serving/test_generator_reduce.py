@@ -128,9 +128,19 @@ def test_a_failed_request_is_over_any_bound() -> None:
     assert answered.mlperf.over_bound == 1
 
 
+def test_the_first_200_requests_to_arrive_are_kept_whatever_they_end_as() -> None:
+    requests: list[Went] = [(at_ms, 5, "reset" if at_ms == 1 else None) for at_ms in range(300)]
+
+    (first, second, *rest) = reduced(requests[::-1]).sampled
+
+    assert (first, second) == ((0, 5_000, None, True), (1_000, 6_000, None, False))
+    assert rest[-1] == (199_000, 204_000, None, True)
+
+
 def test_offline_is_a_throughput() -> None:
     answered = reduced([(0, 500, None)] * 10, shape="offline")
 
+    assert answered.sampled == ()
     assert answered.mlperf is not None
     assert answered.mlperf.samples_per_s == 20.0
 

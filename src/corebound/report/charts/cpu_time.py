@@ -55,7 +55,7 @@ class CpuTime(Struct, frozen=True, kw_only=True):
         tracks: One per thread.
         stolen: What the hypervisor took from CPUs, as tracks; they lie above the others.
         throttled: The share of the waiting that a CPU quota causes.
-        until: Where the launch ends, as a share of the width.
+        since, until: Where what is known begins and the launch ends, as shares of the width.
         per_waiting: The height of one waiting thread, as a share of the CPUs' height.
         cores, nodes: CPUs with which another core or another node begins.
         alt_text: Alternative text.
@@ -65,6 +65,7 @@ class CpuTime(Struct, frozen=True, kw_only=True):
     tracks: tuple[Track, ...]
     stolen: tuple[Track, ...] = ()
     throttled: float = 0.0
+    since: float = 0.0
     until: float = 1.0
     per_waiting: float = 0.0
     cores: tuple[int, ...] = ()
@@ -126,6 +127,7 @@ def cpu_time_svg(drawn: CpuTime) -> str:
         round(_SIZE * (1 + drawn.queue)),
         drawn.alt_text,
         path("past", f"M{end} 0H{width}V{whole}H0V{_SIZE}H{end}z"),
+        path("past", f"M0 0H{most * drawn.since:.1f}V{_SIZE}H0z" if drawn.since else ""),
         *_titled(drawn.tracks, "h", running, ""),
         path("stolen", "".join(stolen)),
         *_waiting(drawn, most * drawn.until / _QUEUE_COLUMNS),

@@ -28,7 +28,10 @@ from corebound.records.telemetry import sum_known
 from corebound.records.thread_use import proof
 from corebound.report.charts.axis import Tick, horizontal_ticks, linear_axis, plain_tick
 from corebound.report.charts.cpu_time import INKS, CpuStay, CpuTime, Track
+from corebound.report.charts.requests import REQUEST_INK
+from corebound.report.scenario.gpus import GpuOverTime, gpu_over_time
 from corebound.report.scenario.launches import TypicalLaunch
+from corebound.report.scenario.requests import RequestsInFlight, requests_in_flight
 from corebound.scenario.cell import Cell
 from corebound.units import duration, percent, significant
 
@@ -110,6 +113,8 @@ class CpuTimePanel(Struct, frozen=True, kw_only=True):
     """CPU × time of one launch, with its values.
 
     Attributes:
+        above: What is drawn above it on the same time scale: (drawing, height in pixels, label of
+            each row) of GPUs and of requests.
         height_px: The height of the drawing.
         rows, nodes, times: The labels of the drawing.
         done: What the launch did, if it ended long before the end of the time scale.
@@ -120,6 +125,7 @@ class CpuTimePanel(Struct, frozen=True, kw_only=True):
 
     cell: Cell
     caption: str
+    above: tuple[tuple[str, int, tuple[Tick, ...]], ...]
     drawn: CpuTime
     height_px: int
     rows: tuple[Tick, ...]
@@ -167,6 +173,8 @@ class _Shown(Struct, frozen=True, kw_only=True):
     noun: str
     subjects: tuple[_Subject, ...]
     end_ms: int
+    requests: RequestsInFlight | None
+    gpus: GpuOverTime | None
 
     @property
     def run_ns(self) -> int:
@@ -217,6 +225,10 @@ def thread_activity(
         key.append(("throttled", "held back by the CPU quota"))
     if any(one.stolen for one in drawn):
         key.append(("stolen", "stolen by the hypervisor"))
+    if any(one.gpus for one in shown):
+        key.append((f"h{REQUEST_INK}", "GPU busy"))
+    for one in [one.requests for one in shown if one.requests][:1]:
+        key += one.key
     return ThreadActivity(
         noun=noun,
         nouns=_NOUNS[noun],
@@ -235,9 +247,10 @@ def _cpus_px(cpus: Sequence[Cpu]) -> int:
 
 def _shown(cell: CellResult, launch: Launch) -> _Shown | None:
     """A launch and those that ran after timing began; None if none was seen."""
-    periods = _periods(launch)
+    requests = requests_in_flight(launch)
+    periods = _periods(launch) if requests is None else (requests.window_ms,)
     seen = [
-        (worker, thread, stays)
+        (worker, thread if requests is None else _within_stays(thread, stays), stays)
         for worker in launch.workers
         for thread in worker.threads
         if (stays := _in_periods(thread.stays, periods))
@@ -257,6 +270,19 @@ def _shown(cell: CellResult, launch: Launch) -> _Shown | None:
         noun=noun,
         subjects=tuple(_Subject(name=name, threads=tuple(threads[name])) for name in order),
         end_ms=sum(end - begin for begin, end in periods),
+        requests=requests,
+        gpus=gpu_over_time(launch),
+    )
+
+
+def _within_stays(thread: ThreadEvidence, stays: Sequence[Stay]) -> ThreadEvidence:
+    """A thread with its part of CPU time and waiting, which are known in total only."""
+    whole_ms = sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
+    part = sum(stay.to_ms - stay.from_ms for stay in stays) / whole_ms
+    return replace(
+        thread,
+        run_ns=None if thread.run_ns is None else round(thread.run_ns * part),
+        wait_ns=None if thread.wait_ns is None else round(thread.wait_ns * part),
     )
 
 
@@ -410,7 +436,10 @@ def _throttled(shown: _Shown) -> float:
     """The share of the waiting during which a CPU quota held the threads back."""
     quota = shown.launch.quota
     throttled_ns = 0 if quota is None else quota.throttled_ns or 0
-    return min(1.0, throttled_ns / shown.wait_ns) if shown.wait_ns else 0.0
+    wait_ns = sum_known(
+        thread.wait_ns for worker in shown.launch.workers for thread in worker.threads
+    )
+    return min(1.0, throttled_ns / wait_ns) if wait_ns else 0.0
 
 
 def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: str) -> str:
@@ -449,6 +478,8 @@ def _seen_text(shown: _Shown) -> str:
 def _done_text(shown: _Shown) -> str:
     """What a launch did in which time: `30 iterations in 2.4 s`."""
     took = duration(shown.end_ms * 1e6)
+    if shown.requests is not None:
+        return shown.requests.done
     if shown.launch.served is not None:
         return f"{count(shown.launch.served.answered.ok, 'request')} answered in {took}"
     iterations = [len(worker.wall_ns) - 1 for worker in shown.launch.workers]
@@ -504,7 +535,14 @@ def _panel(
         waiting = significant(shown.wait_ns / shown.end_ms / 1e6)
         rows.append(Tick(at=100 + drawn.queue * 50, text=f"{waiting} wait"))
     done = _done_text(shown)
+    name = full_name(shown.cell.cell)
+    above = [
+        *([shown.gpus.above(name, drawn.until, shown.end_ms)] if shown.gpus else []),
+        *([shown.requests.above(name, drawn.until)] if shown.requests else []),
+    ]
+    facts = [fact for one in (shown.gpus, shown.requests) if one for fact in one.facts]
     return CpuTimePanel(
+        above=tuple(above),
         cell=shown.cell.cell,
         caption=f"{done}; launch {shown.launch.id}, {_seen_text(shown)}",
         drawn=drawn,
@@ -516,7 +554,11 @@ def _panel(
             lambda tick: f"{plain_tick(tick)} s",
         ),
         done=done if drawn.until < _EARLY else "",
-        values=(*_used_and_waiting(shown), *_panel_values(result, shown.cell, shown.launch)),
+        values=(
+            *facts,
+            *_used_and_waiting(shown),
+            *_panel_values(result, shown.cell, shown.launch),
+        ),
         workers=worker_activity(shown.cell, result.run.host) if shown.launch.served else None,
         cpu_shares=cpu_shares([(subject.name, subject.stays) for subject in shown.subjects]),
     )

@@ -12,6 +12,7 @@ from corebound.scenario.traffic import (
     Answered,
     HighestRate,
     MlPerf,
+    SampledRequest,
     Streamed,
     Streaming,
     Traffic,
@@ -23,6 +24,9 @@ from corebound.stats.latency import bound_percentile, least_within
 
 # The percentiles that MLPerf's rules define for its scenarios (Offline has none).
 PERCENTILES = {"single-stream": 0.9, "multi-stream": 0.99, "server": 0.99}
+
+# So many requests are kept one by one, to show how they waited: less than a record's threads take.
+MOST_SAMPLED = 200
 
 MOST_WINDOWS = 200
 # The window lengths; for longer runs, 1 s is doubled as often as needed.
@@ -82,6 +86,27 @@ def reduce(
         streamed=None
         if traffic.streaming is None
         else _streamed(samples, traffic.streaming, succeeded & shown),
+        sampled=() if traffic.shape == "offline" else _sampled(samples, ended_ns, shown),
+    )
+
+
+def _sampled(
+    samples: Samples, ended_ns: NDArray[np.int64], shown: NDArray[np.bool_]
+) -> tuple[SampledRequest, ...]:
+    """The first requests to arrive; a few numbers of each that were kept anyway."""
+    arrived_ns = ended_ns - np.array(samples.latency_ns)
+    (places,) = np.nonzero(shown)
+    first = places[np.argsort(arrived_ns[places], kind="stable")][:MOST_SAMPLED]
+    return tuple(
+        SampledRequest(
+            arrived_us=int(arrived_ns[at]) // 1000,
+            ended_us=int(ended_ns[at]) // 1000,
+            first_token_us=(int(arrived_ns[at]) + samples.first_token_ns[at]) // 1000
+            if samples.tokens[at]
+            else None,
+            is_ok=samples.error[at] == OK,
+        )
+        for at in first.tolist()
     )
 
 

@@ -26,7 +26,6 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from corebound.worker.workload import WorkloadError
 from corebound.worker.workloads import image_training_pytorch
 from corebound.worker.workloads.shared import cpu_time, cuda_pytorch
-from corebound.worker.workloads.shared.cuda_pytorch import Synchronised
 from corebound.worker.workloads.shared.result_checks import wrong_result
 from corebound.worker.workloads.shared.training_pytorch import Training, training
 
@@ -104,11 +103,7 @@ class Distributed:
     def step(self) -> torch.Tensor:
         """All train once on their shares; returns the loss of rank 0's."""
         self._send(STEP)
-        loss = self._rank.training.step()
-        if self._group.gpus:
-            # Its update needs the gradients of all, so the others have trained, too.
-            torch.cuda.synchronize()
-        return loss
+        return self._rank.training.step()
 
     def work(self) -> dict[str, float]:
         """What a step does: one batch of images, over all processes."""
@@ -158,7 +153,7 @@ class Distributed:
 
 def step(
     *, method: str = "ddp", processes: int = 2, model: str = "large", batch: int = 16, gpus: int = 0
-) -> Distributed | Synchronised | Training:
+) -> Distributed | Training:
     """Set up a step on one batch of batch×3×64×64 random pixels.
 
     Args:
@@ -187,17 +182,15 @@ def step(
                 gpus=gpus,
             )
         )
-    full = image_training_pytorch.step(model=model, batch=batch)
-    if not gpus:
+    full = image_training_pytorch.step(model=model, batch=batch, gpus=min(gpus, 1))
+    if method == "ddp":
         return full
-    module = full.model.to("cuda:0")
-    parallel = training(
-        DataParallel(module, device_ids=list(range(gpus))) if method == "dp" else module,
+    return training(
+        DataParallel(full.model, device_ids=list(range(gpus))),
         loss=full.loss,
-        inputs=full.inputs.to("cuda:0"),
-        targets=full.targets.to("cuda:0"),
+        inputs=full.inputs,
+        targets=full.targets,
     )
-    return Synchronised(parallel, gpus)
 
 
 def _require_compatible(method: str, *, processes: int, gpus: int) -> None:

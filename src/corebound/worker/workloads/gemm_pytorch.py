@@ -53,9 +53,7 @@ def product(*, size: int = 1024, dtype: str = "float32", gpus: int = 0) -> Produ
     Raises:
         WorkloadError: a GPU is asked for that torch does not find.
     """
-    if gpus:
-        cuda_pytorch.require(gpus)
-    device = "cuda:0" if gpus else "cpu"
+    device = cuda_pytorch.device(gpus)
     kind = getattr(torch, dtype)
     left, right = (torch.randn(size, size).to(kind).to(device) for _ in range(2))
     return Product(left=left, right=right, out=torch.empty_like(left))

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from corebound.worker.workloads.image_training_pytorch import CLASSES, classifier
-from corebound.worker.workloads.shared import cpu_time
+from corebound.worker.workloads.shared import cpu_time, cuda_pytorch
 from corebound.worker.workloads.shared.image_files_pytorch import photographs
 from corebound.worker.workloads.shared.inference_pytorch import require_valid
 from corebound.worker.workloads.shared.result_checks import require_learning
@@ -51,16 +51,21 @@ class Pipeline:
     """Each step waits for the next batch and trains on it."""
 
     def __init__(
-        self, model: nn.Module, batches: Iterator[list[torch.Tensor]], shape: tuple[int, ...]
+        self,
+        model: nn.Module,
+        batches: Iterator[list[torch.Tensor]],
+        shape: tuple[int, ...],
+        device: str,
     ) -> None:
-        self.model = model.train()
+        self.model = model.to(device).train()
         self._batches = batches
         self._shape = shape
+        self._device = device
         self._optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def step(self) -> StepResult:
         """Take a batch, and train on it once."""
-        images, labels = next(self._batches)
+        images, labels = (part.to(self._device) for part in next(self._batches))
         loss = train(self.model, nn.functional.cross_entropy, self._optimizer, images, labels)
         return StepResult(images=images, labels=labels, loss=loss)
 
@@ -96,6 +101,7 @@ def step(
     loaders: int = 0,
     batch: int = 16,
     image: int = 64,
+    gpus: int = 0,
 ) -> Pipeline:
     """Set up training from 64 image files that are held in memory.
 
@@ -105,7 +111,12 @@ def step(
         loaders: Processes that prepare batches ahead; 0: the step does it itself.
         batch: Images a step.
         image: Their side once they are prepared.
+        gpus: 0: trains on the CPU; 1: on the first GPU. Batches are prepared on CPUs.
+
+    Raises:
+        WorkloadError: A GPU is asked for that torch does not find.
     """
+    device = cuda_pytorch.device(gpus)
     dataset = photographs(count=FILES, classes=CLASSES, preprocessing=preprocessing, side=image)
     batches = DataLoader(
         dataset,
@@ -113,5 +124,8 @@ def step(
         sampler=EndlessSampler(count=FILES),
         num_workers=loaders,
         multiprocessing_context="fork" if loaders else None,
+        pin_memory=bool(gpus),
     )
-    return Pipeline(classifier(model), iter(batches), (batch, 3, image, image))
+    # Loaders are forked before this process has anything on a GPU.
+    prepared = iter(batches)
+    return Pipeline(classifier(model), prepared, (batch, 3, image, image), device)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from corebound.worker.adapters import pytorch
+from corebound.worker.workloads.shared import cuda_pytorch
 from corebound.worker.workloads.shared.training_pytorch import Training, training
 
 CLASSES = 100
@@ -31,11 +32,18 @@ def classifier(name: str) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
 
 
-def step(*, model: str = "small", batch: int = 16, image: int = 64) -> Training:
-    """Set up a step on one batch of batch×3×image×image random pixels."""
+def step(*, model: str = "small", batch: int = 16, image: int = 64, gpus: int = 0) -> Training:
+    """Set up a step on one batch of batch×3×image×image random pixels.
+
+    It computes on the CPU, or with `gpus: 1` on the first GPU.
+
+    Raises:
+        WorkloadError: A GPU is asked for that torch does not find.
+    """
+    device = cuda_pytorch.device(gpus)
     return training(
-        classifier(model),
+        classifier(model).to(device),
         loss=nn.functional.cross_entropy,
-        inputs=torch.rand(batch, 3, image, image),
-        targets=torch.randint(CLASSES, (batch,)),
+        inputs=torch.rand(batch, 3, image, image).to(device),
+        targets=torch.randint(CLASSES, (batch,)).to(device),
     )

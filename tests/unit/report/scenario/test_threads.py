@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from corebound.analysis.selection import latest_results
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence, TimeSlice
-from corebound.records.telemetry import QuotaUse
+from corebound.records.telemetry import GpuUse, QuotaUse
 from corebound.report.charts.cpu_time import INKS
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import ThreadActivity, cpu_shares, thread_activity
 from corebound.scenario.matrix import expand
+from corebound.scenario.traffic import SampledRequest
 from support.build import (
     a_host,
     a_host_over_time,
@@ -22,10 +23,13 @@ from support.build import (
     a_machine,
     a_run,
     a_scenario,
+    a_served,
     a_thread,
     a_window,
     a_worker,
+    an_answered,
 )
+from support.drawings import area
 from support.report_sample import site_over_time
 
 
@@ -157,6 +161,74 @@ def test_stolen_time_is_drawn_evenly_on_the_launchs_cpus_while_it_was_stolen() -
     assert window.share == pytest.approx(0.1)
     assert [(stay.cpu, stay.begin) for stay in window.stays] == [(0, 0.5), (1, 0.5)]
     assert "stolen" in _kinds(found.key)
+
+
+def served(*sampled: SampledRequest, workers: int = 1) -> Launch:
+    """A server whose workers each used half of 10 s; requests came from the second second on."""
+    answered = an_answered(latencies_ns=(10**6,) * 1000, sampled=sampled)
+    thread = a_thread(stays=((0, 0, 10_000),), run_ns=5 * 10**9, wait_ns=10**9)
+    return replace(
+        a_launch(workers=tuple(a_worker(slot=slot, threads=(thread,)) for slot in range(workers))),
+        served=replace(a_served(answered=answered), began_us=1_000_000),
+    )
+
+
+def of_two_connections() -> tuple[SampledRequest, ...]:
+    """Each takes 200 ms; the last one arrives after a second."""
+    return tuple(
+        SampledRequest(begin_ms * 1000, (begin_ms + 200) * 1000, None, True)
+        for begin_ms in range(0, 1001, 200)
+        for _ in range(2)
+    )
+
+
+def test_a_server_is_drawn_for_as_long_as_its_sampled_requests_came() -> None:
+    found = activity_of(served(*of_two_connections()))
+
+    (panel,) = found.panels
+    ((drawing, _, _),) = panel.above
+    assert panel.caption.startswith("the first 12 requests in 1.00 s")
+    assert "2.00 requests in flight, on average" in drawing
+    # Half of a CPU is in use over the whole launch, so in its second second, too.
+    assert values(found)["CPUs in use, on average"] == "0.500"
+    (track,) = panel.drawn.tracks
+    assert (track.share, [(stay.begin, stay.end) for stay in track.stays]) == (0.5, [(0, 1)])
+
+
+def test_requests_of_older_records_are_not_drawn() -> None:
+    launch = served(*of_two_connections())
+
+    assert launch.served is not None
+    old = replace(launch, served=replace(launch.served, began_us=None))
+    assert activity_of(old).panels[0].above == ()
+
+
+def test_the_busy_share_of_a_gpu_is_above_the_cpus_from_its_first_reading_of_the_launch_alone() -> (
+    None
+):
+    shares = (0.9, 0.9, 0.9, 0.9, 0.1, 0.3, 0.2, 0.2)
+    windows = (
+        a_window(
+            from_ms=500 * at,
+            to_ms=500 * (at + 1),
+            gpus=(
+                GpuUse(id="0", busy_share=0.0, memory_bytes=1),
+                GpuUse(id="1", busy_share=share, memory_bytes=1),
+            ),
+        )
+        for at, share in enumerate(shares)
+    )
+    worker = a_worker(threads=(a_thread(stays=((0, 0, 4000),)),))
+    launch = replace(a_launch(workers=(worker,)), host=a_host_over_time(*windows))
+
+    found = activity_of(launch)
+
+    ((drawing, _, rows),) = found.panels[0].above
+    assert [row.text for row in rows] == ["GPU 1"]
+    # The reading at 2 s covers the second before it; the four after it are 20 % on average.
+    assert values(found)["of the time GPU 1 is busy (10 % to 90 %)"] == "34 %"
+    # Of the whole width: 0.34 of the 2.5 s from 1.5 s on.
+    assert area(drawing, f"h{INKS - 1}") == pytest.approx(0.34 * 2.5 / 4, abs=0.01)
 
 
 def _kinds(key: Sequence[tuple[str, str]]) -> set[str]:

@@ -1,11 +1,10 @@
-"""CUDA in PyTorch: checks that GPUs are available, and times steps until the GPUs finish."""
+"""CUDA in PyTorch: checks that GPUs are available."""
 
 from __future__ import annotations
 
 import torch
 
 from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads.shared.training_pytorch import Training
 
 
 def require(gpus: int) -> None:
@@ -29,18 +28,12 @@ def require(gpus: int) -> None:
         )
 
 
-class Synchronised:
-    """A training step on GPUs 0, 1, …; its time includes the work, not only its submission."""
+def device(gpus: int) -> str:
+    """Where a workload computes: on the first GPU, or on the CPU with `gpus` 0.
 
-    def __init__(self, training: Training, gpus: int) -> None:
-        self._made = training
-        self._gpus = gpus
-        self.work = training.work
-        self.check = training.check
-
-    def step(self) -> torch.Tensor:
-        """Train once, and wait until every GPU has done its part."""
-        loss = self._made.step()
-        for gpu in range(self._gpus):
-            torch.cuda.synchronize(gpu)
-        return loss
+    Raises:
+        WorkloadError: As for `require`.
+    """
+    if gpus:
+        require(gpus)
+    return "cuda:0" if gpus else "cpu"

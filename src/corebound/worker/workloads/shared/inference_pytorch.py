@@ -117,4 +117,4 @@ def load_weights(model: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) ->
 
 def require_valid(result: torch.Tensor, shape: tuple[int, ...], name: str) -> None:
     """Reject an output that no model would produce, as `inference.require_valid` does."""
-    inference.require_valid(result.float().numpy(), shape, name=name, runtime="torch")
+    inference.require_valid(result.float().cpu().numpy(), shape, name=name, runtime="torch")

@@ -81,4 +81,8 @@ def train(
     value = loss(model(inputs), targets)
     value.backward()
     optimizer.step()
+    if value.is_cuda:
+        # A GPU computes asynchronously, so wait until it has finished. Of several, others have
+        # then done their part, as the update needs their gradients.
+        torch.cuda.synchronize(value.device)
     return value.detach()
