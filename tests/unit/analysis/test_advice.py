@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from corebound.analysis.scenario_result import ScenarioResult
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
 from support.results import a_result
+from support.texts import in_order
 
 THREADS = {"binding": ["none"], "threads": ["default", 1]}
 DEFAULT, ONE_THREAD = "binding=none,threads=default", "binding=none,threads=1"
@@ -45,10 +47,8 @@ def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> N
 
     assert (advice.kind, advice.says) == ("use", "Run with 1 thread.")
     assert advice.set is not None
-    assert (advice.set.line, advice.set.where) == (
-        "OMP_NUM_THREADS=1",
-        "before each of the 4 commands",
-    )
+    assert advice.set.line == "OMP_NUM_THREADS=1"
+    assert "4 commands" in advice.set.where
     assert advice.largest == advice.use
     assert advice.largest is not None
     assert advice.largest.reference == "the default"
@@ -58,7 +58,7 @@ def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> N
 def test_the_default_is_kept_where_everything_else_is_slower() -> None:
     advice = the_advice(bindings(10.0, 20.8))
 
-    assert (advice.kind, advice.says) == ("keep", "Keep the default. Do not bind to one CPU.")
+    assert (advice.kind, "one CPU" in advice.says) == ("keep", True)
     assert (advice.set, advice.command) == (None, None)
     assert advice.largest is not None
     assert not advice.largest.is_faster
@@ -77,7 +77,7 @@ def test_nothing_is_left_to_decide_where_all_configurations_are_the_same_here() 
         )
     )
 
-    assert (advice.kind, advice.says) == ("keep", "No other configuration differs here.")
+    assert (advice.kind, "differs" in advice.says) == ("keep", True)
     assert [cell.key for cell in advice.same] == ["binding=node"]
 
 
@@ -89,9 +89,10 @@ def test_too_little_data_names_the_command_that_decides() -> None:
     unclear = the_advice(bindings(10.0, 10.3, spread=0.2))
     unmeasured = the_advice(a_result(a_scenario(), {}))
 
-    assert (unclear.kind, unclear.says) == ("measure", "No difference seen yet.")
+    assert (unclear.kind, "difference" in unclear.says) == ("measure", True)
     assert unclear.command is not None
-    assert unclear.command.line == "corebound run scenarios/a.yaml --favour-doubtful"
+    command = ["corebound", "run", "scenarios/a.yaml", "--favour-doubtful"]
+    assert shlex.split(unclear.command.line) == command
     assert unmeasured.says == "Not measured yet."
     assert unmeasured.command is not None
     assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
@@ -106,12 +107,11 @@ def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
 
     assert seen is not None
     assert seen.reason == "one launch"
-    assert seen.says == "Running with 1 thread looks 450× faster than the default."
-    assert seen.text == (
-        f"{seen.says} One launch each. Confirm with 6 launches of each, about 10 seconds:"
-        f" `corebound run scenarios/a.yaml --only {DEFAULT} --only {ONE_THREAD}"
-        " --seed 1 --launches 6`"
-    )
+    assert in_order(seen.says, "1 thread", "450× faster", "default")
+    assert seen.text.startswith(seen.says)
+    assert in_order(seen.text, "One launch", "6 launches", "10 seconds")
+    expected = f"run scenarios/a.yaml --only {DEFAULT} --only {ONE_THREAD} --seed 1 --launches 6"
+    assert shlex.split(seen.text.split("`")[1]) == ["corebound", *expected.split()]
 
 
 def test_a_small_difference_of_one_launch_each_is_not_worth_a_sentence() -> None:
@@ -191,7 +191,7 @@ def test_libraries_are_compared_where_they_do_the_same_work() -> None:
 
     assert advice.largest is not None
     assert (advice.largest.subject, advice.largest.reference) == ("pytorch", "numpy")
-    assert advice.says.startswith("Use pytorch instead of numpy: 1.2")
+    assert in_order(advice.says, "pytorch", "numpy", "1.2")
     assert advice.largest.comparison.speedup_ratio == pytest.approx(1.24, rel=0.05)
     # A larger product is other work.
     assert advice.largest.title in {"size 64", "size 128"}

@@ -10,6 +10,7 @@ from corebound.scenario.cell import Binding, BindingMode
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_cell
 from support.duplicates import DUPLICATES, result_with_duplicates
+from support.texts import in_order
 
 
 def test_a_measured_cell_has_the_names_of_its_duplicates() -> None:
@@ -66,11 +67,8 @@ def test_claims_about_duplicates_are_judged_by_the_measured_cell() -> None:
         )
     )
 
-    assert [(claim.judgement, claim.detail) for claim in claims] == [
-        ("reproduces", ""),
-        ("reproduces", ""),
-        ("not measured", "both are the same on this host"),
-    ]
+    assert [claim.judgement for claim in claims] == ["reproduces", "reproduces", "not measured"]
+    assert ["same" in claim.detail for claim in claims] == [False, False, True]
 
 
 def test_a_duplicate_that_an_earlier_run_measured_is_not_missing_from_the_later_run() -> None:
@@ -113,8 +111,8 @@ def test_names_that_share_values_are_joined() -> None:
         for threads in ("2", "per-core")
     ]
 
-    assert short_names(cells) == "none | physical-cores | node, 2 | per-core"
-    assert short_names(cells[:3]) == "none | physical-cores, 2; none, per-core"
-    assert long_names(cells) == (
-        "unbound, physical cores or one node with 2 threads or one thread per core"
+    assert short_names(cells).split(", ") == ["none | physical-cores | node", "2 | per-core"]
+    assert short_names(cells[:3]).split("; ") == ["none | physical-cores, 2", "none, per-core"]
+    assert in_order(
+        long_names(cells), "unbound", "physical cores", "one node", "2 threads", "per core"
     )

@@ -11,6 +11,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Pauses
 from corebound.scenario.matrix import expand
 from support.build import a_host_check, a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
+from support.texts import in_order, numbers_in
 
 SCENARIO = a_scenario()
 CELLS = expand(SCENARIO, "s.yaml")
@@ -73,26 +74,22 @@ def test_a_failed_check_states_what_failed(says: str) -> None:
 def test_a_single_order_of_cells_is_counted_as_one() -> None:
     found = FAILING["Cells ran in the same order in every block"]()
 
-    assert next(one for one in found if "order" in one.says).evidence.startswith(
-        "one order in 3 blocks; "
-    )
+    order = next(one for one in found if "order" in one.says)
+    assert in_order(order.evidence, "one order", "3 blocks")
 
 
 def test_steady_launches_are_counted() -> None:
     (steady,) = (one for one in checks_of(never_steady(), launched(1)) if "steady" in one.says)
 
-    assert (steady.says, steady.evidence) == (
-        "Some launches did not reach steady state",
-        "1 of 2 launches did",
-    )
+    assert (steady.passed, numbers_in(steady.evidence)) == (False, [1, 2])
 
 
 def test_a_passed_check_states_what_held() -> None:
     found = checks_of(launched(0, 0, 0), launched(0, 1, 1), launched(1, 1, 0), launched(1, 0, 1))
 
-    passed = {check.says for check in found if check.passed}
-    assert "All launches reached steady state" in passed
-    assert "Cells ran in random order, block by block" in passed
+    passed = [check.says for check in found if check.passed]
+    assert any("steady state" in says for says in passed)
+    assert any("random order" in says for says in passed)
     assert not any(check.passed is False for check in found)
 
 
@@ -103,4 +100,4 @@ def test_the_cpu_time_of_paused_launches_is_shown() -> None:
 
     (check,) = [check for check in shown if check.says.startswith("Launches that took turns")]
     assert check.passed
-    assert check.evidence == "2 launches took turns and used 0.10 % of a CPU while paused"
+    assert in_order(check.evidence, "2 launches", "0.10 %")

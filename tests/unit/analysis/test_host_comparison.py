@@ -21,6 +21,7 @@ from corebound.analysis.host_comparison import (
     host_value,
 )
 from support.build import a_host, a_machine, a_run
+from support.texts import in_order
 
 XEON = HardwareClass(label="", cpu_model="Intel(R) Xeon(R) Gold CPU @ 2.10GHz", shape="2 × 28")
 ARM = HardwareClass(label="", cpu_model="Neoverse-N1", shape="1 × 80")
@@ -214,4 +215,6 @@ def test_classes_that_share_a_label_have_distinct_names() -> None:
 
     names = compare_hosts([*a_class(2, 1.5, lab), *a_class(2, 1.5, other)]).class_names
 
-    assert sorted(names.values()) == ["lab: Intel Xeon Gold, 2 × 28", "lab: Neoverse-N1, 1 × 80"]
+    xeon, arm = sorted(names.values())
+    assert in_order(xeon, "lab: ", "Xeon", "2 × 28")
+    assert in_order(arm, "lab: ", "N1", "1 × 80")

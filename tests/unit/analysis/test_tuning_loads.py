@@ -38,7 +38,7 @@ def test_one_configuration_that_all_loads_recommend_does_for_all() -> None:
 
     assert loads.common is not None
     assert (loads.common.key, loads.common.state) == (BOUND, "one")
-    assert "the best for each" in common_sentence(loads)
+    assert "best for each" in common_sentence(loads)
     assert [row[-1] for row in loads_table(loads).rows] == ["the same", "the same"]
 
 

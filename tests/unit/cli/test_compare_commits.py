@@ -27,6 +27,7 @@ from corebound.workflow.execute import RunResult
 from support.build import a_run
 from support.markup import parse_xml
 from support.tables import column
+from support.texts import in_order
 
 SUBJECT = "@team <b>\x1b[2J #7"
 
@@ -64,14 +65,14 @@ def test_control_sequences_in_subjects_and_logs_are_neutralised() -> None:
     assert "\x1b" not in said
     assert "@team <b> [2J #7" in said
     # A log keeps its lines.
-    assert "cc:  [31merror [0m\n in a.c" in said
+    assert "[31merror [0m\n in" in said
 
 
 def test_in_a_pull_request_a_subject_mentions_nobody_and_a_log_is_literal() -> None:
     said = markdown(compare_sections(a_comparison()))
 
-    assert r"aaaaaaaaaa \@<!-- -->team \<b\> \[2J \#<!-- -->7 → " in said
-    assert "\n```\ncc:  [31merror [0m\n\tin a.c\n```\n" in said
+    assert r"\@<!-- -->team \<b\> \[2J \#<!-- -->7" in said
+    assert in_order(said, "\n```\ncc:", "[31merror", "\n\tin a.c\n```\n")
 
 
 def test_characters_that_xml_forbids_are_replaced_in_logs() -> None:
@@ -108,7 +109,7 @@ def test_a_row_has_ratio_interval_verdict_and_the_launches_needed() -> None:
     (ratio,), (judged,) = column(table, "change (95 % CI)"), column(table, "verdict")
     assert ratio == Ratio("1.000×", "−10 to +10 %")
     assert isinstance(judged, Marked)
-    assert judged.text == "? inconclusive (about 40 launches each)"
+    assert in_order(judged.text, "? inconclusive", "40 launches")
 
 
 def test_noise_floor_and_cpu_time_are_told_wherever_the_verdict_is() -> None:

@@ -18,6 +18,7 @@ from corebound.workflow.host_checks import needs_of
 from corebound.workflow.plan import PlanRequest
 from support.build import a_host
 from support.machine_trees import a_tree, write_files
+from support.texts import in_order, numbers_in
 
 SCENARIO = """\
 schema: 1
@@ -50,9 +51,9 @@ def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
     (limited,) = forecast_lines([forecast(30)], budget_s=60)
     known = forecast_lines([forecast(30, since="2026-01-02T03:04:05Z")], budget_s=None)
 
-    assert guessed.startswith("10 launches, expected to take between 10.0 s and 90.0 s.")
-    assert limited.startswith("10 launches, expected to take between 10.0 s and 60.0 s.")
-    assert known[0] == "10 launches, expected to take 30.0 s."
+    assert in_order(guessed, "10 launches", "between 10.0 s and 90.0 s")
+    assert in_order(limited, "10 launches", "between 10.0 s and 60.0 s")
+    assert numbers_in(known[0]) == [10, 30]
 
 
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +79,7 @@ def test_plan_and_check_count_the_duplicates(
     assert "nothing: 3 of 6 configurations" in capsys.readouterr().out
 
     check((Path(scenario),))
-    assert capsys.readouterr().out == ("OK: nothing, 6 cells, 3 the same as another on this host\n")
+    assert in_order(capsys.readouterr().out, "OK: nothing", "6 cells", "3 the same")
 
 
 def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(

@@ -14,6 +14,7 @@ from corebound.records.launch_record import Launch
 from corebound.runner import Job
 from support.build import a_cell, a_launch, a_scenario, a_worker
 from support.machine_trees import checks_of_a_busy_laptop
+from support.texts import in_order
 
 
 @pytest.mark.parametrize(
@@ -73,32 +74,30 @@ def test_the_number_of_iterations_is_said_of_the_launch_that_has_it() -> None:
 def test_a_line_shows_the_time_of_a_step_and_how_far_the_run_is() -> None:
     (line,) = printed(a_launch(workers=(a_worker(wall_ns=(1_000_000, 2_000_000, 2_000_000)),)))
 
-    assert line == "✓ a-scenario: default  2.00 ms  (block 1; launch 1 of at most 1)"
+    assert in_order(line, "✓ a-scenario: default", "2.00 ms", "block 1", "launch 1")
 
 
 def test_a_failure_shows_the_end_of_its_traceback_and_where_the_rest_is() -> None:
     log = "".join(f"line {number}\n\n" for number in range(9)) + "ValueError: no\n"
-    failed = a_launch(
-        status="failed", reason="in `setup`: no.", fix="Mend it.", log=log, workers=()
-    )
+    failed = a_launch(status="failed", reason="no.", fix="Mend it.", log=log, workers=())
 
     first, *details = printed(failed, failed)
 
     assert first.startswith("✗ a-scenario: default")
-    assert details[:-1] == [
-        "  failed: in `setup`: no.",
+    assert details[:-2] == [
+        "  failed: no.",
         *(f"  | line {number}" for number in range(4, 9)),
         "  | ValueError: no",
         "  Mend it.",
-        "  Its whole output: `corebound log r1 0-0`",
     ]
+    assert "`corebound log r1 0-0`" in details[-2]
 
 
 def test_a_launch_that_a_race_drops_did_not_fail() -> None:
-    first, second = printed(a_launch(status="dropped", reason="it is too slow.", workers=()))
+    first, second = printed(a_launch(status="dropped", reason="too slow.", workers=()))
 
     assert first.startswith("– a-scenario: default")
-    assert second == "  dropped: it is too slow."
+    assert second == "  dropped: too slow."
 
 
 def test_alike_launches_are_explained_once() -> None:
@@ -115,4 +114,4 @@ def test_alike_launches_are_explained_once() -> None:
 def test_what_a_launch_left_behind_is_said() -> None:
     lines = printed(a_launch(leftover_processes=("sleep", "sleep")))
 
-    assert lines[1] == "  It left processes behind, which were ended: sleep."
+    assert in_order(lines[1], "left processes behind", ": sleep.")

@@ -10,6 +10,7 @@ import pytest
 
 from corebound.errors import InputError
 from support.asv_projects import TIME, import_asv, read_project, result_file, result_tree
+from support.texts import in_order
 
 RECORDS = "reports/records"
 
@@ -121,7 +122,7 @@ def test_a_name_guessed_from_a_folder_is_reported(tmp_path: Path) -> None:
     named = import_asv(tree / ".asv", *records, "--project", "thing").stdout
 
     assert said[0].startswith("someone: ")
-    assert "The project is named after its folder, someone" in said[-1]
+    assert in_order(said[-1], "after its folder", "someone")
     assert "after its folder" not in named
 
 
@@ -160,11 +161,9 @@ def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
 
     said = import_asv(tree).stdout.splitlines()
 
-    assert said[:3] == [
-        "trees: 1 result file, 1 benchmark that no longer exists",
-        "2 series of 2 points, 1 of them with a result; 2 new",
-        "1 point has no result: failed (1)",
-    ]
+    assert in_order(said[0], "trees: ", "1 result file,", "1 benchmark ")
+    assert in_order(said[1], "2 series", "2 points", "1 of them", "2 new")
+    assert in_order(said[2], "1 point ", "failed (1)")
     imported = json.loads(import_asv(tree, "--project", "other", "--json").stdout)
     assert (imported["result_files"], imported["benchmarks_that_exist_no_longer"]) == (1, 1)
 

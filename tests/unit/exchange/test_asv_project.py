@@ -126,7 +126,8 @@ def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
 
     found = {cell: one.points[0].missing for cell, one in by_cell(read(tree)).items()}
 
-    assert found == {"param1=1": None, "param1=2": "the file has no result for it"}
+    assert found["param1=1"] is None
+    assert "no result" in (found["param1=2"] or "")
 
 
 def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from support.asv_projects import (
     result_file,
     result_tree,
 )
+from support.texts import in_order
 
 
 def moved(tree: Path, to: str) -> Path:
@@ -233,7 +234,7 @@ def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
 
     assert [one.scenario for one in found.series] == ["time_it"]
     (fault,) = found.faults
-    assert "2 of 3 benchmarks are damaged" in fault.what
+    assert "2 of 3 benchmarks" in fault.what
     assert "bad" in fault.what
 
 
@@ -374,13 +375,9 @@ def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
 
     said = import_asv(tree).stdout.splitlines()
 
-    assert said[2:4] == [
-        (
-            "10 points have no result: only values above 0 can be compared (7), failed (1),"
-            " skipped, or the value is NaN (1), 'much' is not a number (1)"
-        ),
-        "2 series have no results",
-    ]
+    counts = "10 points", "above 0", "(7)", "failed (1)", "NaN (1)", "'much'", "(1)"
+    assert in_order(said[2], *counts)
+    assert said[3].startswith("2 series ")
     assert json.loads(import_asv(tree, "--json").stdout)["missing"]["failed"] == 1
 
 
@@ -394,7 +391,7 @@ def test_repeated_warnings_are_counted(
     said = import_asv(tree).stderr.splitlines()
 
     assert len(said) == 4
-    assert said[-1] == "warning: 17 more like the last; --json lists them all"
+    assert in_order(said[-1], "warning: ", "17 more", "--json")
     assert len(json.loads(import_asv(tree, "--json").stdout)["faults"]) == 20
 
 
@@ -404,9 +401,9 @@ def test_machines_renamed_each_run_are_reported(tmp_path: Path) -> None:
     imported = import_asv(tree)
     as_one = import_asv(tree, "--project", "other", "--machine", "hosted")
 
-    assert "the results are from 8 machines" in imported.stderr
+    assert "8 machines" in imported.stderr
     assert "--machine NAME" in imported.stderr
-    assert "8 series have one result, and a history needs two" in imported.stdout
+    assert in_order(imported.stdout, "8 series", "one result", "needs two")
     assert "1 series of 8 points" in as_one.stdout
     assert as_one.stderr == ""
 

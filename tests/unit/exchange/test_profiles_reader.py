@@ -24,6 +24,7 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.worker.operator_table import Span, Step, chrome_trace, tabulate
 from support import paths
 from support.report_sample import pages_of
+from support.texts import in_order
 
 DATA = paths.DATA / "profiles"
 MSPROF = DATA / "msprof"
@@ -69,7 +70,7 @@ def test_operators_and_time_outside_add_up_to_the_step(file: str) -> None:
 def test_a_torch_trace_has_the_operators_of_its_steps() -> None:
     profile = one(DATA / "torch.pt.trace.json.gz")
 
-    assert profile.source == "PyTorch profiler, Chrome trace"
+    assert in_order(profile.source, "PyTorch", "trace")
     assert profile.profile.iterations == 4
     # Two layers: each is one product forward; backward the first has one, the second two.
     assert calls(profile)["aten::addmm"] == 2
@@ -148,7 +149,7 @@ def test_mindspore_s_table_and_trace_agree() -> None:
     folder = one(DATA / "mindspore_ascend_ms")
     table = one(DATA / "mindspore_ascend_ms" / "FRAMEWORK" / "cpu_op_type_info_0.csv")
 
-    assert folder.source == "MindSpore profiler, CPU trace"
+    assert in_order(folder.source, "MindSpore", "trace")
     assert (folder.profile.iterations, table.profile.iterations) == (4, 4)
     assert calls(folder) == calls(table)
     # The table counts time that two kernels share twice.
@@ -416,7 +417,7 @@ def test_all_bad_files_are_reported_together(tmp_path: Path) -> None:
     assert [Path(line.partition(":")[0]).name for line in lines] == [
         "empty.csv", "foreign.json", "picture.png", "missing",
     ]  # fmt: skip
-    assert lines[0].endswith("the file is empty. Export the profile again, or omit it.")
+    assert in_order(lines[0], "file is empty", "Export")
     assert "no such file" in lines[3].lower()
 
 
@@ -438,7 +439,7 @@ def test_a_folder_without_a_profile_is_rejected(tmp_path: Path) -> None:
 
     (line,) = refused(tmp_path)
 
-    assert "this folder contains no known profile" in line
+    assert "no known profile" in line
 
 
 def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
@@ -446,13 +447,13 @@ def test_an_invalid_row_is_reported_by_number(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, f"{head}MatMul,AI_CORE,1,2\nAdd,AI_CORE,1,many\n", "a.csv")
 
-    assert said.startswith("row 3: 'many' is not a time.")
+    assert in_order(said, "row 3: ", "'many'", "time")
 
 
 def test_iterations_without_operators_are_rejected(tmp_path: Path) -> None:
     (line,) = refused(MSPROF / f"step_trace_{STAMP}.csv")
 
-    assert "Also name op_summary or op_statistic of the same export." in line
+    assert in_order(line, "op_summary", "op_statistic")
 
 
 def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
@@ -460,7 +461,7 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 
     said = refused_text(tmp_path, json.dumps({"traceEvents": [event]}))
 
-    assert said.startswith("the file contains no executed operator.")
+    assert "no executed operator" in said
 
 
 @pytest.mark.parametrize(
@@ -469,7 +470,7 @@ def test_a_profile_without_operators_is_rejected(tmp_path: Path) -> None:
 def test_an_invalid_time_is_rejected(tmp_path: Path, value: str) -> None:
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{value},"dur":1}}'
 
-    assert "is not a time." in refused_text(tmp_path, f"[{event}]")
+    assert "not a time" in refused_text(tmp_path, f"[{event}]")
 
 
 # An event before, of 78 bytes with its comma, and one after whatever is tried.
@@ -500,7 +501,7 @@ def test_what_is_beside_the_times_of_an_event_is_not_needed(tmp_path: Path, args
 def test_a_time_that_is_no_number_is_not_read_as_one(tmp_path: Path, ts: str) -> None:
     event = ODD_EVENT.replace('"ts":5', f'"ts":{ts}') % "{}"
 
-    assert "is not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
+    assert "not a time" in refused_text(tmp_path, f"[{BEFORE}{event}]")
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n", "]", " ] "])
@@ -558,13 +559,13 @@ def test_damage_after_the_events_says_how_many_there_were(tmp_path: Path) -> Non
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
 
-    assert "not a regular file" in refused(tmp_path / "fifo.json")[0]
+    assert "not a regular" in refused(tmp_path / "fifo.json")[0]
 
 
 def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
     said = refused_text(tmp_path, '{"traceEvents": [' + "[" * 100_000)
 
-    assert "damaged trace, in event 1" in said
+    assert in_order(said, "damaged", "event 1")
 
 
 def test_a_truncated_gzip_is_rejected(tmp_path: Path) -> None:

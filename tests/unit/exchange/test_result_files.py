@@ -26,6 +26,7 @@ from corebound.records import history_files
 from corebound.records.history import Series, is_failure
 from support.commands import corebound
 from support.paths import ROOT
+from support.texts import in_order
 
 DATA = ROOT / "tests" / "data" / "results"
 # Written by pytest-benchmark 5.3, google-benchmark 1.9, hyperfine 1.15 and Criterion 0.3.6. The
@@ -92,7 +93,7 @@ def test_the_repetitions_of_google_benchmark_are_one_launch() -> None:
     )
     assert point.launches == (times[1],)
     (skipped,) = series["skipped[default]"].points
-    assert skipped.missing == "failed: no such device"
+    assert in_order(skipped.missing, "failed: ", "no such device")
 
 
 def test_the_median_of_aggregates_stands_for_repetitions_that_were_not_written() -> None:
@@ -228,7 +229,7 @@ def test_a_folder_stands_for_the_files_below_it_and_an_empty_one_is_an_error(
     )
 
     assert empty.code == 2
-    assert "no JSON file in this folder" in empty.err
+    assert "no JSON file" in empty.err
     assert json.loads(imported.out)["files"] == 2
 
 

@@ -24,6 +24,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_run, a_scenario, a_worker, write_records
+from support.texts import in_order
 
 COMMIT = Commit(
     sha="c" * 40, subject="Go on", committed_at="2026-01-01T10:00:00+02:00", dirty=False
@@ -231,8 +232,8 @@ def test_asv_exports_skip_and_report_runs_without_a_commit(tmp_path: Path) -> No
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
     assert code == 0
-    assert "skipped run r2: no commit" in said
-    assert "skipped run r3: it measured uncommitted changes" in said
+    assert in_order(said, "run r2: ", "no commit")
+    assert in_order(said, "run r3: ", "uncommitted changes")
 
 
 def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
@@ -249,7 +250,7 @@ def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
     export(records, "csv", "--out", str(tmp_path / "launches.csv"))
 
-    assert (code, "no run measured a commit without changes" in said) == (2, True)
+    assert (code, "commit without changes" in said) == (2, True)
     (row,) = csv.DictReader((tmp_path / "launches.csv").read_text().splitlines())
     assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
@@ -259,7 +260,7 @@ def test_without_any_commit_nothing_is_exported_to_asv(tmp_path: Path) -> None:
 
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
-    assert (code, "no run measured a commit without changes" in said) == (2, True)
+    assert (code, "commit without changes" in said) == (2, True)
     assert not (tmp_path / "results").exists()
 
 
@@ -271,7 +272,7 @@ def test_cells_without_a_value_are_reported_and_skipped(tmp_path: Path, format_:
     code, said = export(records, format_, "--out", str(tmp_path / "out.json"))
 
     assert code == 0
-    assert "threads=1]: failed: no memory" in said
+    assert in_order(said, "threads=1]: ", "failed: no memory")
     assert "threads=1" not in (tmp_path / "out.json").read_text()
 
 

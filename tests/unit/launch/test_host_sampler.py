@@ -21,6 +21,7 @@ from corebound.machine.cgroups import Throttling
 from corebound.machine.procfs import CpuTicks, ResourceUsage
 from corebound.records.telemetry import GpuUse, HostWindow
 from support import needs
+from support.texts import in_order
 
 GIB = 1 << 30
 
@@ -78,7 +79,7 @@ def test_a_library_without_gpus_gives_a_reason(nvml: SimpleNamespace, says: str)
 def test_without_a_gpu_nothing_is_loaded_and_it_is_unavailable() -> None:
     watch = gpu_sampler(gpus=0, load=lambda name: pytest.fail(f"loaded {name}"))
 
-    assert watch.reason == "this host shows no NVIDIA GPU"
+    assert in_order(watch.reason, "no NVIDIA GPU")
     assert watch.sample() == ()
 
 

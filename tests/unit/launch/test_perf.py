@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from corebound.launch.perf import Count, counter_fields, parse, supported_counters, total_counts
 from corebound.records.telemetry import Counters
 from support.paths import DATA
+from support.texts import in_order
 
 FOLDER = DATA / "perf"
 RECORDED = FOLDER / "software-6.1.csv"
@@ -72,14 +73,14 @@ def test_only_supported_events_are_requested() -> None:
     offer = supported_counters(["cycles", "LLC-load-misses", "node-load-misses", group], counts)
 
     assert offer.events == ("cycles", "node-load-misses", group)
-    assert offer.unavailable == {"LLC-load-misses": "not supported by this host"}
+    assert [*offer.unavailable] == ["LLC-load-misses"]
 
 
 def test_a_host_without_counters_has_one_reason() -> None:
     offer = supported_counters(["cycles"], parse(RECORDED.read_text(encoding="utf-8")))
 
     assert offer.events == ()
-    assert offer.unavailable == {"hardware counters": "not supported by this host"}
+    assert [*offer.unavailable] == ["hardware counters"]
 
 
 def of_recorded(name: str) -> dict[str, Count]:
@@ -135,7 +136,7 @@ def test_an_event_that_one_core_type_lacks_is_known_only_if_the_other_ran_nearly
 
     assert parse(lines.format("99.60"))["LLC-load-misses"].value == pytest.approx(600)
     (half,) = parse(lines.format("60.00")).values()
-    assert (half.value, half.reason) == (None, "not supported on cpu_atom")
+    assert (half.value, in_order(half.reason, "not supported", "cpu_atom")) == (None, True)
 
 
 @given(

@@ -24,6 +24,7 @@ from support.machine_trees import (
     pid_stat,
     proc_stat,
 )
+from support.texts import in_order, numbers_in
 
 POLICY = f"{CPU}/cpufreq/policy{{}}/scaling_governor"
 GROUP = "sys/fs/cgroup/user.slice/cpu.max"
@@ -212,7 +213,7 @@ def test_throttling_now_differs_from_throttling_in_the_past() -> None:
 
     found = check_results({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
 
-    assert found.value == "now, 4 times since the machine started"
+    assert in_order(found.value, "now", "4 times")
 
 
 def test_an_old_kernel_shows_smt_by_its_topology() -> None:
@@ -229,7 +230,7 @@ def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> N
 
     assert several.state == "warning"
     assert single.host_check.state == "ok"
-    assert single.host_check.value == "1 isolated, 1 without ticks; allowed: 0-1"
+    assert in_order(single.host_check.value, "1 isolated", "1 without ticks", "allowed: 0-1")
 
 
 def test_interrupts_move_to_cpus_that_are_not_measured() -> None:
@@ -240,9 +241,11 @@ def test_interrupts_move_to_cpus_that_are_not_measured() -> None:
         SettingChange(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
         SettingChange(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
     )
-    assert found.host_check.undo == (
-        "echo 0-1 > /proc/irq/24/smp_affinity_list; echo 1 > /proc/irq/25/smp_affinity_list"
-    )
+    undo = [
+        "echo 0-1 > /proc/irq/24/smp_affinity_list",
+        "echo 1 > /proc/irq/25/smp_affinity_list",
+    ]
+    assert (found.host_check.undo or "").split("; ") == undo
 
 
 def test_interrupts_on_other_cpus_are_ok() -> None:
@@ -336,11 +339,9 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
         },
     )["busy processes"].host_check
 
-    assert found.value == "110 % of a CPU: a (b) c (200) 80 %, new? (202) 30 %"
-    assert (found.fix, found.undo) == (
-        "measure when they have ended: ps -o pid,user,args 200 202",
-        None,
-    )
+    assert in_order(found.value, "110 %", ": a (b) c (200) 80 %", ", new? (202) 30 %")
+    assert in_order(found.fix, "ps -o pid,user,args", "200 202")
+    assert found.undo is None
 
 
 def test_a_record_contains_no_process_ids() -> None:
@@ -354,8 +355,8 @@ def test_a_record_contains_no_process_ids() -> None:
     )
     found = judged["busy processes"].recorded
 
-    assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
-    assert found.fix == "measure when these processes have ended"
+    assert in_order(found.value, "110 %", ": kswapd0 80 %", ", x (12) 3 30 %")
+    assert (found.fix is None, numbers_in(found.fix)) == (False, [])
     assert found.undo is None
     # What says nothing of the moment alone is kept as it was said.
     assert judged["swappiness"].recorded is judged["swappiness"].host_check
@@ -378,7 +379,7 @@ def test_load_without_a_visible_process_counts() -> None:
     ].host_check
 
     assert found.state == "warning"
-    assert found.value == "100 % of a CPU, by no visible process"
+    assert in_order(found.value, "100 %", "no visible process")
 
 
 def test_a_kernel_thread_is_named_but_cannot_be_stopped() -> None:
@@ -390,8 +391,8 @@ def test_a_kernel_thread_is_named_but_cannot_be_stopped() -> None:
         },
     )["busy processes"].host_check
 
-    assert found.value == "80 % of a CPU: kswapd0 (30) 80 %"
-    assert (found.fix, found.undo) == ("find what keeps the kernel busy: top", None)
+    assert in_order(found.value, "80 %", "kswapd0 (30) 80 %")
+    assert (in_order(found.fix, "kernel", "top"), found.undo) == (True, None)
 
 
 def test_steal_is_checked_now_and_since_the_start() -> None:
@@ -403,14 +404,14 @@ def test_steal_is_checked_now_and_since_the_start() -> None:
         later={"proc/stat": proc_stat(idle=10_100, steal=1_000)},
     )["steal"].host_check
 
-    assert (now.state, now.value) == ("warning", "5.0 % now, 0.0 % since the machine started")
-    assert (ever.state, ever.value) == ("warning", "0.0 % now, 9.0 % since the machine started")
+    assert (now.state, numbers_in(now.value)) == ("warning", [5.0, 0.0])
+    assert (ever.state, numbers_in(ever.value)) == ("warning", [0.0, 9.0])
 
 
 def test_swapping_during_the_check_is_detected() -> None:
     found = check_results(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
 
-    assert found.value == "0 B of 8.0 GiB used, 12 pages moved during the check"
+    assert in_order(found.value, "0 B of 8.0 GiB", "12 pages")
 
 
 def test_numa_balancing_matters_only_between_nodes() -> None:
@@ -478,4 +479,4 @@ def test_a_contradictory_topology_and_memory_that_does_not_add_up_are_named() ->
 
     assert found["topology"].host_check.state == "warning"
     assert "CPUs 3" in found["topology"].host_check.value
-    assert found["memory"].host_check.value == "8.0 GiB. The nodes have 4 GiB."
+    assert in_order(found["memory"].host_check.value, "8.0 GiB", host.memory_note)

@@ -24,6 +24,7 @@ from corebound.machine.doctor.host_settings import (
 from corebound.machine.doctor.result import SettingChange
 from corebound.machine.sysfs import selected
 from support.machine_trees import write_files
+from support.texts import in_order
 
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
 SWAPPINESS = "proc/sys/vm/swappiness"
@@ -206,9 +207,9 @@ def test_a_setting_rejected_by_the_kernel_leaves_no_state(root: Path) -> None:
         wanted(root), root, Kernel(refuses=frozenset({"enabled", "swappiness", "scaling_governor"}))
     )
 
-    assert [one.fault for one in outcomes] == [
-        f"it cannot be set to {WANTED[one.path]}: Invalid argument" for one in outcomes
-    ]
+    assert outcomes
+    for one in outcomes:
+        assert in_order(one.fault, f"set to {WANTED[one.path]}", "Invalid argument")
     assert contents(root) == MACHINE
     assert not (root / STATE).exists()
 
@@ -231,7 +232,7 @@ def test_a_missing_setting_cannot_be_restored(root: Path) -> None:
 
     outcomes = {one.path: one.fault for one in restore(root, Kernel())}
 
-    assert outcomes[GOVERNORS[1]] == "it cannot be read"
+    assert "cannot be read" in outcomes[GOVERNORS[1]]
     assert (root / STATE).exists()
 
 

@@ -38,6 +38,7 @@ from support.build import (
     a_scenario,
     a_worker,
 )
+from support.texts import in_order
 
 GPU = Gpu(id="0", name="NVIDIA H100")
 
@@ -116,11 +117,10 @@ def test_the_gpus_are_a_fact_of_the_environment(gpus: tuple[Gpu, ...] | None, sa
 
 
 def test_the_peak_is_a_fact_with_its_factors_and_assumptions() -> None:
-    assert facts(a_machine())["Computed peak"] == (
-        "float32 256 GFLOP/s, float64 128 GFLOP/s:"
-        " 2 cores × 2 FMA × 16 lanes × 2 FLOP × 2.00 GHz, for AVX-512 on Zen 5;"
-        " it assumes that the clock is the nominal one"
-    )
+    peak = facts(a_machine())["Computed peak"]
+    assert in_order(peak, "float32 256 GFLOP/s", "float64 128 GFLOP/s")
+    assert in_order(peak, "2 cores", "2 FMA", "16 lanes", "2 FLOP", "2.00 GHz", "AVX-512", "Zen 5")
+    assert "nominal" in peak
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_value_above_the_peak_fails_a_check(flop: float, passed: bool, evidenc
     check = checks(a_study(a_machine(), flop=flop))[-1]
 
     whom = "No cell" if passed else "A cell"
-    assert check.says == f"{whom} exceeds the computed peak of its cores"
+    assert in_order(check.says, whom, "computed peak")
     assert (check.passed, check.evidence) == (passed, evidence)
 
 
@@ -350,7 +350,7 @@ def test_a_cell_that_needs_more_gpus_than_exist_is_skipped_with_a_reason() -> No
 
     assert (none.unfit, one.unfit) == (None, None)
     assert two.unfit is not None
-    assert two.unfit.what == "`gpus: 2` does not fit this host, which has 1."
+    assert in_order(two.unfit.what, "`gpus: 2`", "has 1")
     assert "/dev/nvidia0" in two.unfit.fix
 
 
@@ -360,9 +360,7 @@ def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
     (cell,) = planned(scenario, ())
 
     assert cell.unfit is not None
-    assert cell.unfit.what == (
-        "`gpus: 1` does not fit this host, which has none that CUDA could use."
-    )
+    assert in_order(cell.unfit.what, "`gpus: 1`", "none that CUDA")
 
 
 @given(asked=st.integers(0, 64), have=st.integers(0, 8))

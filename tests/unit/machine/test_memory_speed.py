@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from corebound.machine.memory_speed import memory_speed
+from support.texts import in_order
 
 
 def with_udev(root: Path, *lines: str) -> Path:
@@ -70,15 +71,15 @@ def test_a_speed_beyond_16_bits_is_in_another_field(tmp_path: Path) -> None:
     "module", [a_module(configured=0, length=28), a_module(configured=0), b"", b"\x11"]
 )
 def test_old_and_damaged_tables_give_no_speed(tmp_path: Path, module: bytes) -> None:
-    assert memory_speed(with_modules(tmp_path, module)) == "unknown: the firmware gives no speed"
+    assert in_order(memory_speed(with_modules(tmp_path, module)), "unknown: ", "no speed")
 
 
 def test_a_machine_without_the_table_is_unknown_with_the_reason(tmp_path: Path) -> None:
-    assert memory_speed(tmp_path) == "unknown: the firmware does not describe the memory"
+    assert in_order(memory_speed(tmp_path), "unknown: ", "not describe")
 
 
 def test_a_table_that_only_root_may_read_is_unknown_with_the_reason(tmp_path: Path) -> None:
     # A folder in its place cannot be read by anybody.
     (tmp_path / "sys/firmware/dmi/entries/17-0/raw").mkdir(parents=True)
 
-    assert memory_speed(tmp_path).startswith("unknown: only root may read")
+    assert memory_speed(tmp_path).startswith("unknown: only root")

@@ -24,6 +24,7 @@ from corebound.report.urls import place_of
 from corebound.stats.history.regressions import analyse
 from support.build import a_series
 from support.series import a_stepped_series
+from support.texts import in_order
 
 SITE = "https://example.org/perf/"
 
@@ -86,10 +87,10 @@ def test_many_regressions_of_two_commits_are_two_rows() -> None:
 
     first, table = sections[0], tables(sections)["New regressions"]
     assert isinstance(first, Sentence)
-    assert first.text.startswith("21 new regressions from 2 commits")
+    assert in_order(first.text, "21 new regressions", "2 commits")
     late, early = table.in_words[1]
     assert late[0] == "0000000000 (change 50)"
-    assert early[1].startswith("▼ 1.29× slower (geometric mean), largest 1.39×")
+    assert in_order(early[1], "▼ 1.29× slower", "geometric mean", "1.39×")
     assert early[2] == "b1; b0"
     assert early[3] == "new"
 
@@ -115,7 +116,8 @@ def test_a_commit_has_commands_and_links_to_its_place_on_the_page() -> None:
         for fact in section.rows
     }
     assert facts["Compare"].startswith("corebound compare 0000000000 0000000000")
-    assert facts["Acknowledge"] == "corebound regressions --accept 0000000000 --because REASON"
+    accept = ["regressions", "--accept", "0000000000", "--because", "REASON"]
+    assert facts["Acknowledge"].split() == ["corebound", *accept]
     assert facts["Commit"] == "https://example.org/perf/history.html#commit-0000000000"
 
 
@@ -192,7 +194,7 @@ def test_a_commit_listed_for_its_improvement_is_described_by_it() -> None:
     assert isinstance(change, Marked)
     assert change.word.sign == "▲"
     assert change.word.word.endswith("faster")
-    assert change.notes[-1].startswith("also 1 series of 1 benchmark: 1.5")
+    assert in_order(change.notes[-1], "1 series", "1 benchmark", "1.5")
 
 
 def test_the_status_of_a_commit_says_how_many_series_have_which() -> None:
@@ -202,7 +204,7 @@ def test_the_status_of_a_commit_says_how_many_series_have_which() -> None:
 
     (row,) = tables([*regressions_sections(history, place)])["New regressions"].rows
 
-    assert text_of(row[3]) == "new (1 new, 1 acknowledged; because checks its input)"
+    assert in_order(text_of(row[3]), "1 new", "1 acknowledged", "checks its input")
 
 
 def test_series_without_values_are_grouped_by_reason() -> None:
@@ -215,7 +217,8 @@ def test_series_without_values_are_grouped_by_reason() -> None:
     table = tables([*regressions_sections(history, place)])["Without values"]
 
     (row,) = table.in_words[1]
-    assert row[1:3] == ("6", "a; b; c; d and 2 more")
+    assert row[1] == "6"
+    assert in_order(text_of(row[2]), "a; b; c;", "and 2 more")
     assert row[3].endswith(", 2 runs")
     # The page has the same table.
     assert table.columns == failure_table((), place).columns

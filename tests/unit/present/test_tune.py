@@ -22,6 +22,7 @@ from corebound.present.tune import (
     tune_sections,
 )
 from corebound.records.race import NO_TIME, RaceRule, RaceSetup
+from support.texts import in_order, numbers_in
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuning
 
 
@@ -36,12 +37,10 @@ def test_a_terminal_begins_with_the_recommendation_and_ends_with_the_records() -
     print_sections(tune_sections(a_race(), records="records/r1.jsonl"), Console(file=out, width=80))
 
     lines = out.getvalue().splitlines()
-    assert lines[0].startswith("Use physical cores, one thread per core: 1.25× faster")
+    assert in_order(lines[0], "physical cores", "1.25× faster")
     assert lines[2].startswith("With 95 % confidence")
-    assert lines[-2:] == [
-        "Not tried: One node: beyond `--max-candidates 4`",
-        "Records: records/r1.jsonl",
-    ]
+    assert in_order(lines[-2], "Not tried", "One node", "`--max-candidates 4`")
+    assert lines[-1] == "Records: records/r1.jsonl"
 
 
 def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
@@ -49,12 +48,9 @@ def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
 
     columns, rows = table.in_words
     assert "blocks" not in [column.heading for column in columns]
-    assert [(row[0], row[1]) for row in rows] == [
-        ("Physical cores, one thread per core (recommended)", "stayed"),
-        ("The default", "dropped after block 3"),
-        ("One CPU, 1 thread", "dropped after block 2"),
-        ("Unbound, 1 thread", "dropped after block 2"),
-    ]
+    assert ["recommended" in row[0] for row in rows] == [True, False, False, False]
+    assert [numbers_in(row[1]) for row in rows] == [[], [3], [2], [2]]
+    assert (rows[0][1], rows[1][0]) == ("stayed", "The default")
     assert rows[-1][2].startswith("1.40× slower (95 % CI 1.")
     assert table.rows[1][1] == Lane(blocks=3, fresh=6, dropped=True, total=9, race_blocks=3)
 
@@ -72,8 +68,7 @@ def test_what_a_screening_left_out_is_no_part_of_what_the_race_is_sure_of() -> N
     assert "One CPU, 1 thread" not in [row[0] for row in raced]
     assert [row[:2] for row in screened] == [("One CPU, 1 thread", "at least 10× slower")]
     assert stages(result)[:2] == (("candidates", 4), ("raced", 3))
-    assert "Short launches of 4 configurations chose the 3 that raced" in said
-    assert "none of the 3 configurations that raced" in said
+    assert in_order(said, "4 configurations", "the 3 that raced", "none of the 3")
     assert [one["cell"] for one in document["race"]["screened"]] == [ONE_CPU]
     assert (document["tried"], document["candidates"]) == (4, 4)
 
@@ -87,13 +82,13 @@ def test_a_headline_says_how_many_of_all_candidates_were_tried() -> None:
     said = headline(analyse_tuning(run, [*kept, skipped]))
 
     # The fixture leaves another one out before the race.
-    assert said.endswith("than the default (best of 3 of 5 tried).")
+    assert numbers_in(said)[-2:] == [3, 5]
 
 
 def test_the_winner_is_compared_with_each_finalist_by_fresh_launches() -> None:
     (winner, *_), (default, _, change), *_ = fresh_table(a_race()).rows
 
-    assert (winner, default) == ("Physical cores, one thread per core", "The default")
+    assert (winner.startswith("Physical cores"), default) == (True, "The default")
     assert text_of(change).startswith("1.25× faster (95 % CI 1.2")
 
 

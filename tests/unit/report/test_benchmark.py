@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
 from support.markup import by_id, parse_html
 from support.report_sample import NOW, a_benchmark, pages_of
+from support.texts import in_order
 
 
 def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Page:
@@ -289,7 +289,7 @@ def test_a_single_chart_has_twenty_points_behind_it() -> None:
 def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
     page = page_of(a_cell(1), a_silent_cell(10), a_silent_cell(2), a_silent_cell(3, host="arm"))
 
-    assert "3 series have no result." in plain(page.hero.support)
+    assert "3 series have no" in plain(page.hero.support)
     assert page.without_values == [
         ("arm", "it failed", ["n=3"]),
         ("box", "it failed", ["n=2", "n=10"]),
@@ -391,7 +391,7 @@ def test_the_verdict_on_many_cells_is_how_many_changed_and_not_the_size_of_one()
 
     page, _ = page_and_known([*slower, a_stepped_cell(99, steps={40: 0.5}), *same])
 
-    assert plain(page.hero.verdict) == "8 of 21 series got slower, 1 faster."
+    assert in_order(plain(page.hero.verdict), "8 of 21 series", "slower", "1 faster")
 
 
 def test_what_happened_to_several_cells_at_once_is_told_with_what_they_have_in_common() -> None:
@@ -400,11 +400,8 @@ def test_what_happened_to_several_cells_at_once_is_told_with_what_they_have_in_c
     page, _ = page_and_known([*slower, *(a_stepped_cell(n, steps={}) for n in range(12))])
 
     text = plain(page.hero.support)
-    assert text.startswith("8 of 20 series on box ")
-    assert (
-        " slower, all dtype=d, since 2026-02-20 by 0000000000..0000000000. 20 series on 1 machine"
-        in text
-    )
+    facts = "8 of 20 series", "box", "slower", "dtype=d", "2026-02-20", "0000000000..0000000000"
+    assert in_order(text, *facts, "20 series", "1 machine")
     # It leads to the first of them.
     assert f"#{series_anchor(slower[0])}" in {piece.link for piece in page.hero.support}
 
@@ -414,11 +411,9 @@ def test_of_two_machines_each_says_how_much_since_when_and_by_which_commits() ->
 
     page, _ = page_and_known(all_series)
 
-    assert plain(page.hero.verdict) == "2 of 2 series got slower."
-    assert re.match(
-        r"On arm 1\.(19|20)× slower since 2026-02-20 by 0{10}\.\.0{10}\. On box ",
-        plain(page.hero.support),
-    )
+    assert in_order(plain(page.hero.verdict), "2 of 2 series", "slower")
+    commits = f"{'0' * 10}..{'0' * 10}"
+    assert in_order(plain(page.hero.support), "arm 1.", "since 2026-02-20", commits, "box")
 
 
 def test_a_cell_that_changed_alone_is_named() -> None:

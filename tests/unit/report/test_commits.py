@@ -23,6 +23,7 @@ from support.build import a_point, a_series
 from support.markup import parse_html
 from support.report_sample import NOW, pages_of
 from support.series import a_stepped_series
+from support.texts import in_order
 
 
 def page_of(*series: Series) -> Page:
@@ -37,15 +38,15 @@ def test_the_headline_counts_new_regressions_of_primary_benchmarks() -> None:
         a_stepped_series("c", 9.0, at=50, importance="secondary"),
     )
 
-    assert plain(page.hero.verdict) == "3 series regressed, from 2 commits."
-    assert "1 series of secondary benchmarks regressed." in plain(page.hero.support)
+    assert in_order(plain(page.hero.verdict), "3 series", "2 commits")
+    assert in_order(plain(page.hero.support), "1 series", "secondary")
 
 
 def test_older_regressions_are_said_to_be_open() -> None:
     page = page_of(a_stepped_series("a", 1.2, at=20, nights=90))
 
     assert plain(page.hero.verdict) == "No new regression."
-    assert "1 series with an older regression is open." in plain(page.hero.support)
+    assert in_order(plain(page.hero.support), "1 series", "older regression", "open")
     assert [entry.status for entry in page.commits] == ["open"]
 
 
@@ -103,7 +104,7 @@ def test_a_bar_counts_the_series_of_its_commit_by_importance() -> None:
 
     (bar,) = (bar for bar in timeline.bars if bar.link)
     assert (bar.faster, bar.slower) == ((1, 0), (1, 1))
-    assert timeline.title == "Last 60 commits of p"
+    assert in_order(timeline.title, "60 commits", " p")
     assert timeline.bars.index(bar) == 45
 
 

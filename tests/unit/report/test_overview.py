@@ -24,6 +24,7 @@ from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_series, a_worker
 from support.report_sample import NOW, pages_of
 from support.results import a_result
+from support.texts import in_order
 from support.tuning import a_tuned_scenario, a_tuning
 
 NONE, ONE_CPU = "binding=none", "binding=one-cpu"
@@ -60,14 +61,11 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
     keys = [f"workers=4,binding=none,threads={threads}" for threads in ("default", 1)]
     page = page_of(a_result(threads, dict(zip(keys, (1240.0, 234.0), strict=True))))
 
-    assert re.fullmatch(
-        r"Training: Running with 1 thread is 5\.\d\d× faster than the default\.",
-        page.hero.says,
-    )
-    assert re.match(r"95 % CI 5\.\d\d–5\.\d\d, 8 paired launches\.", plain(page.hero.support))
+    assert in_order(page.hero.says, "Training: ", "1 thread", " 5.", "× faster", "default")
+    assert re.match(r"95 % CI 5\.\d\d–5\.\d\d, 8", plain(page.hero.support))
     assert page.action is not None
     assert (page.action.prompt, page.action.line.line) == ("Set", "OMP_NUM_THREADS=1")
-    assert page.action.where == "before each of the 4 commands"
+    assert in_order(page.action.where, "4 commands")
     assert page.bars is not None
     assert [(name, tone) for name, _, tone in page.bars.quantities] == [
         ("The default", "plain"),
@@ -78,11 +76,8 @@ def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() 
 def test_a_slowdown_is_a_headline_too_and_keeping_the_default_its_advice() -> None:
     page = page_of(a_result(a_scenario(title="Hashing"), {NONE: 10.0, ONE_CPU: 20.8}))
 
-    assert re.fullmatch(
-        r"Hashing: Binding to one CPU is 2\.\d\d× slower than the default\.",
-        page.hero.says,
-    )
-    assert "Keep the default. Do not bind to one CPU." in plain(page.hero.support)
+    assert in_order(page.hero.says, "Hashing: ", "one CPU", " 2.", "× slower", "default")
+    assert in_order(plain(page.hero.support), "Keep the default", "one CPU")
     assert page.action is None
     (row,) = page.rows
     assert (row.verdict.word, row.second, row.because) == ("slower", "", "")
@@ -91,17 +86,15 @@ def test_a_slowdown_is_a_headline_too_and_keeping_the_default_its_advice() -> No
 def test_without_an_effect_the_headline_says_how_large_one_could_still_be() -> None:
     page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=0.002))
 
-    assert re.fullmatch(
-        r"Keep the default: nothing beats it by more than 1\.0\d×\.", plain(page.hero.verdict)
-    )
+    assert re.search(r"nothing .* 1\.0\d×", plain(page.hero.verdict))
 
 
 def test_a_scenario_without_a_result_keeps_the_headline_from_judging_all() -> None:
     equal = a_result(a_scenario(name="a"), {NONE: 10.0, ONE_CPU: 10.0}, spread=0.002)
     page = page_of(equal, a_result(a_scenario(name="b"), {}))
 
-    assert plain(page.hero.verdict) == "Keep the default until more is measured."
-    assert "One scenario needs more launches." in plain(page.hero.support)
+    assert in_order(plain(page.hero.verdict), "Keep the default", "until more")
+    assert in_order(plain(page.hero.support), "One scenario", "more launches")
     (missing,) = (row for row in page.rows if row.shown is None)
     assert missing.same == ""
 
@@ -109,11 +102,8 @@ def test_a_scenario_without_a_result_keeps_the_headline_from_judging_all() -> No
 def test_too_little_data_says_what_is_known_and_what_to_run() -> None:
     page = page_of(a_result(a_scenario(), {NONE: 10.0, ONE_CPU: 10.0}, spread=1.0))
 
-    assert plain(page.hero.verdict) == "Keep the default until more is measured."
-    assert re.match(
-        r"Best so far: one CPU, .*(faster|slower) than the default, inconclusive \(",
-        plain(page.hero.support),
-    )
+    assert in_order(plain(page.hero.verdict), "Keep the default", "until more")
+    assert in_order(plain(page.hero.support), "one CPU", "inconclusive (")
     assert page.action is not None
     assert page.action.line.line.startswith("corebound run scenarios/a-scenario.yaml")
 
@@ -124,19 +114,16 @@ def test_among_several_scenarios_the_largest_difference_seen_has_its_scenario() 
         a_result(a_scenario(name="b", title="Large"), {NONE: 10.0, ONE_CPU: 2.0}, blocks=1),
     )
 
-    assert re.fullmatch(
-        r"Large: Binding to one CPU looks \d\.\d\d× faster than the default\.",
-        page.hero.says,
-    )
+    assert in_order(page.hero.says, "Large: ", "one CPU", "looks", "× faster", "default")
     assert plain(page.hero.support) == "One launch each."
     # The row of that scenario has the same effect, and says why it is not decided.
     row = next(row for row in page.rows if row.advice.result.scenario.title == "Large")
     assert (row.verdict.word, row.because) == ("inconclusive", "One launch each")
     assert page.bars is not None
-    assert page.bars.legend == "Each launch's median iteration."
+    assert "Each launch's median" in page.bars.legend
     # The command measures that scenario, not the first.
     assert page.action is not None
-    assert page.action.prompt.startswith("Confirm with 6 launches of each, about ")
+    assert in_order(page.action.prompt, "Confirm", "6 launches", "about ")
     assert page.action.line.line.startswith("corebound run scenarios/b.yaml")
 
 
@@ -163,7 +150,7 @@ def test_where_nothing_could_be_compared_a_value_is_told_and_what_to_run() -> No
     # One has a launch of its baseline only, the other none at all.
     page = page_of(measured("one", 1), measured("two"))
 
-    assert page.hero.says == "A scenario: One iteration takes 10.0 ms."
+    assert in_order(page.hero.says, "A scenario: ", "10.0 ms")
     assert page.action is not None
     assert page.action.line.line == "corebound run scenarios/one.yaml"
 
@@ -189,8 +176,8 @@ def test_without_a_valid_launch_a_discarded_one_says_why_not_one_that_cannot_run
 
     page = page_of(*latest_results([(run, launches)]))
 
-    assert plain(page.hero.verdict) == "No launch counts yet."
-    assert plain(page.hero.support).endswith("others used its CPUs.")
+    assert "No launch counts" in plain(page.hero.verdict)
+    assert plain(page.hero.support).endswith(launches[1].reason)
 
 
 def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
@@ -200,7 +187,7 @@ def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
 
     page = overview_page([result], context)
 
-    assert page.hero.says.startswith("Hashing: Binding to one CPU is 2.")
+    assert in_order(page.hero.says, "Hashing: ", "one CPU", " 2.")
     assert "New: last 30 runs" in plain(page.hero.support)
 
 
@@ -211,7 +198,7 @@ def test_a_history_that_is_too_short_adds_one_sentence() -> None:
 
     support = plain(overview_page([result], context).hero.support)
 
-    assert "too few values yet to detect changes." in support
+    assert "too few values" in support
     assert "New: last 30 runs" not in support
 
 
@@ -231,9 +218,7 @@ def test_a_change_is_the_headline_with_the_command_that_measures_it_again() -> N
 def test_a_run_that_ended_early_is_told_with_what_goes_on_with_it() -> None:
     flags = flags_of(page_of(measured("one", 1), measured("two", 40, 40)))
 
-    assert flags["The run ended early"] == (
-        "partial results in 1 of 2 scenarios; corebound run --resume continues it"
-    )
+    assert in_order(flags["The run ended early"], "1 of 2 scenarios", "corebound run --resume")
 
 
 def test_a_run_that_others_came_after_is_not_gone_on_with() -> None:
@@ -242,7 +227,7 @@ def test_a_run_that_others_came_after_is_not_gone_on_with() -> None:
 
     flags = flags_of(page_of(measured("one", 1), later))
 
-    assert flags["The run ended early"] == "partial results in 1 of 2 scenarios"
+    assert flags["The run ended early"].endswith("1 of 2 scenarios")
 
 
 def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path: Path) -> None:

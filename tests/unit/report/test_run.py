@@ -25,6 +25,7 @@ from support.build import (
     an_operator,
 )
 from support.report_sample import NOW
+from support.texts import in_order
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 FREE, BOUND, SIBLINGS = expand(SCENARIO, "s.yaml")
@@ -62,9 +63,7 @@ def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
     page = page_of(*a_night())
 
     assert plain(page.hero.verdict) == "1 of 3 launches discarded."
-    assert plain(page.hero.support).startswith(
-        "Not run as requested; 1 skipped; 1 more that profiled operators. 1 scenario."
-    )
+    assert in_order(plain(page.hero.support), "1 skipped", "1 more", "profiled", "1 scenario")
 
 
 def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
@@ -74,28 +73,25 @@ def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
     result = latest_results([(RUN, launches)])[0]
 
     assert "80 minutes" in command_comment(result)
-    assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
+    assert "80 minutes together" in plain(page_of(*launches).hero.support)
 
 
 def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
-    assert plain(page_of(a_launch(cell=SIBLINGS, status="skipped")).hero.verdict) == (
-        "No launch was made."
-    )
+    page = page_of(a_launch(cell=SIBLINGS, status="skipped"))
+    assert "No launch" in plain(page.hero.verdict)
 
 
 def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
     ((_, notes),) = page_of(refused()).uncounted
 
-    assert notes[:2] == (f"The launch was disturbed from outside: {EVIDENCE}.", "it swapped")
+    assert (EVIDENCE in notes[0], notes[1]) == (True, "it swapped")
 
 
 def test_each_advice_is_given_once_with_the_number_of_launches_it_is_for() -> None:
     page = page_of(*(refused(attempt=attempt) for attempt in range(3)))
 
-    assert page.fixes == (
-        (f"Launched again. {DOCTOR}", "2 launches"),
-        (f"The run ended before another attempt. {DOCTOR}", "1 launch"),
-    )
+    assert [number for _, number in page.fixes] == ["2 launches", "1 launch"]
+    assert all(advice.endswith(f" {DOCTOR}") for advice, _ in page.fixes)
     assert not any(DOCTOR in note for _, notes in page.launches for note in notes)
 
 
@@ -105,12 +101,9 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
     page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
     row = page.launches[-1]
-    assert (row.reason, row.evidence) == (
-        f"The launch was disturbed from outside: {EVIDENCE}.",
-        ("it swapped",),
-    )
+    assert (EVIDENCE in row.reason, row.evidence) == (True, ("it swapped",))
     (unmeasured,) = page.configurations.unmeasured
-    assert unmeasured.fix.startswith("The run ended before another attempt.")
+    assert "another attempt" in unmeasured.fix
 
 
 def test_the_openmp_runtime_and_the_huge_pages_are_shown_where_the_cell_sets_them() -> None:
@@ -120,17 +113,17 @@ def test_the_openmp_runtime_and_the_huge_pages_are_shown_where_the_cell_sets_the
 
     ((_, notes),) = page_of(launch).launches
 
-    assert notes == (
-        "loaded: libgomp.so.1.0.0, libiomp5.so",
-        "4.0 MiB of memory in huge pages",
-    )
+    loaded, pages_used = notes
+    assert in_order(loaded, "libgomp.so.1.0.0", "libiomp5.so")
+    assert in_order(pages_used, "4.0 MiB", "huge pages")
 
 
 def test_what_a_quota_did_is_told_of_every_launch() -> None:
     page = page_of(replace(a_launch(cell=FREE), quota=a_quota_use()))
 
     ((_, notes),) = page.launches
-    assert notes == ("CPU quota of 0.5 CPUs: 80 of 100 periods throttled, for 3.20 s of CPU time",)
+    (quota,) = notes
+    assert in_order(quota, "0.5 CPUs", "80 of 100 periods", "3.20 s")
 
 
 def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
@@ -139,4 +132,4 @@ def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
     (flag,) = run_page(RUN, a_night(), raw=False, faults=faults).hero.flags
 
     assert flag.title == "2 records damaged"
-    assert flag.detail == "skipped: r1.jsonl, line 20 and 1 more"
+    assert in_order(flag.detail, "r1.jsonl, line 20", "1 more")

@@ -14,6 +14,7 @@ from corebound.stats.noise_floor import lock_digest
 from corebound.workflow.calibrate import noise_notes
 from support import build
 from support.build import a_run, a_scenario
+from support.texts import in_order
 
 SCENARIO = a_scenario(environment="project", workload="steps:setup")
 
@@ -56,7 +57,7 @@ def test_a_comparison_of_commits_uses_the_calibration_of_the_plain_scenario(
 ) -> None:
     (said,) = noise_notes(records, a_comparing_run(), PLAIN, launches=6)
 
-    assert said.startswith("a-scenario: Noise floor ±2.1 % with 6 launches of each")
+    assert in_order(said, "a-scenario: ", "±2.1 %", "6 launches")
 
 
 def test_without_launches_there_is_no_note(records: Path) -> None:

@@ -315,14 +315,14 @@ def test_a_host_with_a_new_machine_id_is_accepted_once_the_old_one_is_forgotten(
         copy_shard(first, shard, tmp_path / "copies", machine="clone")
     result = collect(first, tmp_path, tmp_path / "copies")
     n1, n2 = first.plan.shards
-    assert "fleet hosts forget FILE n1" in result.merged[n2.id].problem
+    assert "hosts forget FILE n1" in result.merged[n2.id].problem
 
     second = a_plan_folder(tmp_path, a_plan(round_name="2"))
     for shard in second.plan.shards:
         copy_shard(second, shard, tmp_path / "copies")
     n1 = second.plan.shards[0]
     result = collect(second, tmp_path, tmp_path / "copies")
-    assert "fleet hosts forget FILE n1" in result.merged[n1.id].problem
+    assert "hosts forget FILE n1" in result.merged[n1.id].problem
 
     assert forget_host(second, "n1") == a_machine(name="clone").id
     # What was measured with one machine id stays apart.

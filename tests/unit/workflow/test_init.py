@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from corebound.workflow import init
 from corebound.workflow.init import inspect_repository, install_command
 from support import repositories
 from support.commands import corebound
+from support.texts import in_order
 
 
 @pytest.fixture
@@ -33,6 +35,12 @@ def installed_from(monkeypatch: pytest.MonkeyPatch, url: str, **more: Any) -> No
     monkeypatch.setattr(init, "distribution", lambda _name: Distribution())
 
 
+def what_is_installed() -> str:
+    *command, what = shlex.split(install_command())
+    assert command == ["python", "-m", "pip", "install"]
+    return what
+
+
 @pytest.mark.parametrize(
     ("remote", "url"),
     [
@@ -47,7 +55,7 @@ def test_a_checkout_is_installed_from_its_remote(
     repositories.git(checkout, "remote", "add", "origin", remote)
     installed_from(monkeypatch, checkout.as_uri(), dir_info={"editable": True})
 
-    assert install_command() == f"python -m pip install 'corebound @ {url}'"
+    assert what_is_installed() == f"corebound @ {url}"
 
 
 def test_a_commit_that_was_pushed_is_named(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +72,7 @@ def test_a_checkout_without_a_remote_is_installed_from_its_path(
 ) -> None:
     installed_from(monkeypatch, checkout.as_uri())
 
-    assert install_command() == f"python -m pip install {checkout}"
+    assert what_is_installed() == str(checkout)
 
 
 def test_an_installation_from_a_repository_names_its_commit(
@@ -74,7 +82,7 @@ def test_an_installation_from_a_repository_names_its_commit(
     installed_from(monkeypatch, "https://example.org/c.git", vcs_info=vcs)
 
     url = f"git+https://example.org/c.git@{'c' * 40}"
-    assert install_command() == f"python -m pip install 'corebound @ {url}'"
+    assert what_is_installed() == f"corebound @ {url}"
 
 
 def test_an_installation_without_an_address_leaves_it_to_be_filled_in(
@@ -82,7 +90,7 @@ def test_an_installation_without_an_address_leaves_it_to_be_filled_in(
 ) -> None:
     installed_from(monkeypatch, "")
 
-    assert install_command() == f"python -m pip install {init.NO_ADDRESS}"
+    assert install_command().endswith(f" {init.NO_ADDRESS}")
 
 
 @pytest.mark.parametrize("text", ["", "[project\n", "project = 1\n", "[project]\nname = 2\n"])
@@ -101,7 +109,7 @@ def test_without_options_only_the_used_service_has_files_and_a_dry_run_writes_no
 
     result = corebound(checkout, "init", "--dry-run", in_process=True)
 
-    assert "would be written  .github/workflows/corebound.yml" in result.out
+    assert in_order(result.out, "would be written", ".github/workflows/corebound.yml")
     assert "gitlab" not in result.out
     assert sorted(file.name for file in checkout.iterdir()) == [".git", ".github"]
 

@@ -15,6 +15,7 @@ from corebound.records import history_files
 from corebound.workflow.nightly_steps import Failure, NightlyResult
 from corebound.workflow.nightly_summary import NightlySummary
 from support.nightly import a_step, carry_on
+from support.texts import in_order
 from unit.report.test_changes import a_rate
 
 ALARM: dict[str, Any] = {
@@ -57,7 +58,7 @@ def test_the_summary_mentions_uncommitted_changes() -> None:
         a_summary(NightlyResult(codes={"run": 0}, failure=None)), snapshot="1f0c+dirty.9f8e"
     )
 
-    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in told.text
+    assert in_order(told.text, "uncommitted", "1f0c+dirty.9f8e", "not part")
     assert told.document["snapshot"] == "1f0c+dirty.9f8e"
 
 
@@ -65,14 +66,14 @@ def test_the_summary_lists_regressions_by_commit_with_its_link() -> None:
     alarms = [{**ALARM, "id": name, "title": name} for name in ("a", "b", "c", "d")]
     told = a_summary(NightlyResult(codes={"run": 0, "regressions": 1}, failure=None), *alarms)
 
-    assert told.text.splitlines() == [
-        "shop on box-7, nightly run of 20260314T021703Z: 4 new regressions",
-        f"commit 4f0c2a91d3 look  twice: {SUMMARY}",
-        *(f"  {name} [threads=1]: ▼ 1.05× slower (95 % CI 1.04–1.06)" for name in "abc"),
-        "  and 1 more",
-        "  https://speed.example.org/history.html#commit-4f0c2a91d3",
-        "https://speed.example.org",
-    ]
+    head, commit, *series, more, link, site = told.text.splitlines()
+    assert in_order(head, "shop on box-7", "20260314T021703Z: 4 new regressions")
+    assert in_order(commit, "4f0c2a91d3 look  twice", SUMMARY)
+    change = "▼ 1.05× slower (95 % CI 1.04–1.06)"
+    assert series == [f"  {name} [threads=1]: {change}" for name in "abc"]
+    assert more.endswith("1 more")
+    assert link == "  https://speed.example.org/history.html#commit-4f0c2a91d3"
+    assert site == "https://speed.example.org"
     assert told.document["status"] == "regression"
     assert [one["title"] for one in told.document["regressions"]] == [*"abcd"]
 
@@ -86,11 +87,10 @@ def test_a_recommendation_that_no_longer_holds_is_listed() -> None:
     outcome = NightlyResult(codes={"run": 0, "regressions": 0, "verify": 1}, failure=None)
     told = replace(a_summary(outcome), recommendations=checked)
 
-    assert told.text.splitlines()[:-1] == [
-        "shop on box-7, nightly run of 20260314T021703Z: no new regression, 1 recommendation lost",
-        "✗ ResNet-50: One CPU is no longer recommended.",
-        "? Hashing: Inconclusive: it was not.",
-    ]
+    head, lost, unsure, _ = told.text.splitlines()
+    assert in_order(head, "shop on box-7", "no new regression", "1 recommendation lost")
+    assert in_order(lost, "✗ ResNet-50: ", checked[0]["text"])
+    assert in_order(unsure, "? Hashing: ", checked[1]["text"])
     assert (told.status, told.exit_code) == ("recommendation lost", 1)
     assert told.document["recommendations"] == checked
 
@@ -116,7 +116,8 @@ def test_a_lower_rate_is_described_as_less(tmp_path: Path) -> None:
     (_, _, line, *_) = replace(a_summary(outcome), regressions=told).text.splitlines()
 
     assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
-    assert re.match(r"  Matrix product: ▼ 1\.2\d× less \(95 % CI 1", line), line
+    assert line.startswith("  Matrix product: ")
+    assert re.search(r"▼ 1\.2\d× less \(95 % CI 1", line), line
 
 
 def test_the_summary_lists_series_that_were_not_analysed() -> None:
@@ -126,7 +127,7 @@ def test_the_summary_lists_series_that_were_not_analysed() -> None:
 
     said = replace(a_summary(outcome), regressions=told).text
 
-    assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
+    assert in_order(said, "? Matrix product [threads=1]: ", "not analysed", "ValueError: a")
 
 
 def test_a_crashed_step_is_reported_as_a_bug(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_crashed_step_is_reported_as_a_bug(tmp_path: Path) -> None:
     assert outcome.exit_code == 70
     assert told.status == "crashed"
     assert told.text.splitlines()[0].endswith("CRASHED at `regressions`")
-    assert "This is a bug in corebound, not a result." in told.text
+    assert "bug in corebound" in told.text
 
 
 def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
@@ -149,7 +150,7 @@ def test_the_summary_says_that_the_budget_ran_out_before_anything_was_measured(
 
     assert outcome.exit_code == 5
     assert told.status == "budget too short"
-    assert told.text.splitlines()[0].endswith("before everything was measured")
+    assert told.text.splitlines()[0].endswith("everything was measured")
 
 
 def test_the_summary_of_a_failed_run_has_the_step_and_the_end_of_its_log() -> None:

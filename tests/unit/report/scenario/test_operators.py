@@ -28,6 +28,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.launch_summary import summarise_launch
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_operator
+from support.texts import in_order
 
 NONE, ONE_CPU = "binding=none", "binding=one-cpu"
 
@@ -106,16 +107,15 @@ def test_types_beyond_the_twelfth_are_summed() -> None:
 def test_an_operator_that_takes_more_than_half_is_named() -> None:
     made = section(a_study(profiles()[0]))
 
-    assert made.lead == "60 % of the time goes into conv."
-    assert plain(made.tables[0].notes[0]) == "conv alone takes 60 % of the step."
+    assert in_order(made.lead, "60 %", "conv")
+    assert in_order(plain(made.tables[0].notes[0]), "conv", "60 %", "step")
 
 
 def test_the_operator_that_makes_the_difference_is_named() -> None:
     made = section(a_study(*profiles(add_ns=2_300_000, conv_ns=700_000)))
 
-    assert plain(made.tables[0].notes[-1]) == (
-        "A step with one CPU takes 2.10 ms more; 2.00 ms of that is add."
-    )
+    note = plain(made.tables[0].notes[-1])
+    assert in_order(note, "one CPU", "2.10 ms more", "2.00 ms", "add")
 
 
 def of_disturbed(launch: Launch, share: float = 0.45) -> Launch:
@@ -129,7 +129,7 @@ def test_a_disturbed_profile_is_marked_and_not_interpreted() -> None:
 
     assert [column.label.whole for column in table.columns] == ["unbound", "one CPU, disturbed"]
     parts = [plain(note) for note in table.notes]
-    assert parts[0] == "The profile of one CPU was disturbed from outside and is not interpreted."
+    assert in_order(parts[0], "one CPU", "disturbed", "not interpreted")
     assert not [note for note in parts[1:] if "one CPU" in note]
     (slightly,) = section(a_study(none, of_disturbed(one_cpu, 0.05))).tables
     assert [column.label.whole for column in slightly.columns] == ["unbound", "one CPU"]
@@ -138,12 +138,11 @@ def test_a_disturbed_profile_is_marked_and_not_interpreted() -> None:
 def test_a_disturbed_profile_of_the_baseline_is_not_in_the_lead() -> None:
     none, one_cpu = profiles()
 
-    assert section(a_study(none, one_cpu)).lead == "60 % of the time goes into conv."
+    assert in_order(section(a_study(none, one_cpu)).lead, "60 %", "conv")
     made = section(a_study(of_disturbed(none), one_cpu))
-    assert made.lead == "Where the time of a step goes."
-    assert [plain(note) for note in made.tables[0].notes][1:] == [
-        "conv alone takes 60 % of the step with one CPU."
-    ]
+    assert "conv" not in made.lead
+    (note,) = [plain(note) for note in made.tables[0].notes][1:]
+    assert in_order(note, "conv", "60 %", "one CPU")
 
 
 def test_a_successful_second_attempt_at_a_profile_counts() -> None:
@@ -154,7 +153,7 @@ def test_a_successful_second_attempt_at_a_profile_counts() -> None:
 
     assert section(a_study(refused, one_cpu, launch)).unprofiled == ()
     (missing,) = section(a_study(replace(refused, fix="It is launched again."), one_cpu)).unprofiled
-    assert missing.fix == "The run ended before another attempt."
+    assert "another attempt" in missing.fix
 
 
 def test_phases_are_shown_if_the_framework_reports_them() -> None:
@@ -192,7 +191,7 @@ def test_cells_without_a_profile_are_listed_with_the_reason() -> None:
     made = section(a_study(skipped))
 
     assert made.tables == ()
-    assert [one.reason for one in made.unprofiled] == ["NumPy has no profiler."]
+    assert [one.reason for one in made.unprofiled] == [skipped.reason]
 
 
 def test_only_traces_that_are_in_the_site_are_linked() -> None:

@@ -19,6 +19,7 @@ from corebound.analysis.selection import latest_results
 from corebound.analysis.suggested_commands import reproduce_command
 from corebound.analysis.throughput import is_peak_plausible
 from corebound.analysis.wording import (
+    TOO_WIDE,
     binding_name,
     bounds,
     compared_with,
@@ -58,6 +59,7 @@ from support.build import (
 )
 from support.findings import RECORDED
 from support.report_sample import NOW, a_sample
+from support.texts import in_order
 
 BLOCKS = 6
 
@@ -111,18 +113,15 @@ def verdict(result: ScenarioResult) -> str:
 
 
 def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
-    assert verdict(a_study(12.0, 10.0)) == "Binding to one CPU is 1.20× faster than unbound."
+    assert in_order(verdict(a_study(12.0, 10.0)), "one CPU", "1.20× faster", "unbound")
 
 
 def test_a_baseline_that_nothing_beats_wins() -> None:
-    assert verdict(a_study(10.0, 20.0)).startswith("Unbound is the fastest")
+    assert in_order(verdict(a_study(10.0, 20.0)), "Unbound", "fastest")
 
 
 def test_settings_within_the_margin_are_said_to_be_as_fast() -> None:
-    assert (
-        verdict(a_study(10.0, 10.0))
-        == "Every configuration is as fast as unbound here, within ±2 %."
-    )
+    assert in_order(verdict(a_study(10.0, 10.0)), "as fast as", "unbound", "±2 %")
 
 
 def test_a_noisy_difference_is_not_called_a_winner() -> None:
@@ -141,8 +140,8 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
 
     result = latest_results([(a_run(), (*steady, *noisy))])[0]
 
-    assert verdict(result) == "No configuration is clearly faster than unbound here."
-    assert "launches of each would decide it" in plain(a_page(result).hero.support)
+    assert in_order(verdict(result), "No configuration", "faster", "unbound")
+    assert in_order(plain(a_page(result).hero.support), "launches of each", "decide")
 
 
 def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
@@ -198,7 +197,7 @@ def test_a_headline_needs_significance_after_correction() -> None:
     assert among_many.ranked[0].comparison.verdict == "faster"
     assert "1.03× faster" in verdict(result)
     assert "looks 1.03× faster" in verdict(among_many)
-    assert "Not significant after correction" in plain(a_page(among_many).hero.support)
+    assert "after correction" in plain(a_page(among_many).hero.support)
     assert overview_page([among_many], PageContext(now=NOW)).rows[0].verdict.word == "inconclusive"
 
 
@@ -209,7 +208,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
 
     page = a_page(latest_results([(a_run(), (failed,))])[0])
 
-    assert plain(page.hero.verdict) == "Nothing could be measured here."
+    assert "Nothing could be" in plain(page.hero.verdict)
     assert "it crashed." in plain(page.hero.support)
     assert page.configurations.rows == ()
 
@@ -217,7 +216,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
 def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
     page = a_page(latest_results([(a_run(), ())])[0])
 
-    assert plain(page.hero.verdict) == "Nothing has been measured yet."
+    assert "Nothing has been" in plain(page.hero.verdict)
 
 
 def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> None:
@@ -231,7 +230,7 @@ def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> N
 
     result = latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
-    assert verdict(result).startswith("No comparison: the baseline")
+    assert in_order(verdict(result), "No comparison", "baseline")
 
 
 def test_a_single_configuration_has_a_time_and_no_comparison() -> None:
@@ -239,7 +238,7 @@ def test_a_single_configuration_has_a_time_and_no_comparison() -> None:
 
     result = latest_results([(a_run(), tuple(launches))])[0]
 
-    assert verdict(result) == "One iteration takes 10.0 ms."
+    assert "10.0 ms" in verdict(result)
 
 
 def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
@@ -286,8 +285,10 @@ def test_cells_with_the_same_cpus_and_threads_are_marked() -> None:
     page = a_page(latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
 
     notes = {binding_name(row.cell.cell): row.notes for row in page.configurations.rows}
-    assert notes == {"unbound": (), "physical cores": ("same CPUs and threads as unbound",)}
-    assert "placement alone cannot explain" in plain(page.hero.support)
+    (note,) = notes.pop("physical cores")
+    assert in_order(note, "CPUs and threads", "unbound")
+    assert notes == {"unbound": ()}
+    assert "placement alone cannot" in plain(page.hero.support)
 
 
 def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
@@ -394,9 +395,8 @@ def test_a_machine_is_described_with_its_allowed_cpus() -> None:
     page = a_page(replace(result, run=replace(result.run, host=host)))
 
     facts = {fact.term: fact.value for fact in page.facts}
-    assert facts["Topology"] == (
-        "1 socket, 2 cores, 4 CPUs, 1 node, L3 1 × 32 MiB; SMT on; allowed CPUs 0-1"
-    )
+    facts_of = "1 socket", "2 cores", "4 CPUs", "1 node", "1 × 32 MiB", "SMT on", "CPUs 0-1"
+    assert in_order(facts["Topology"], *facts_of)
 
 
 def test_small_ratios_keep_their_significant_digits() -> None:
@@ -409,7 +409,7 @@ def test_small_ratios_keep_their_significant_digits() -> None:
     ("low", "high"), [(0.0, math.inf), (3.8e-05, math.inf), (0.001, 973_537.0), (1.0, 101.0)]
 )
 def test_an_unusable_interval_is_named_as_such(low: float, high: float) -> None:
-    assert bounds(low, high) == speed_bounds(low, high) == "values differ too much"
+    assert bounds(low, high) == speed_bounds(low, high) == TOO_WIDE
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_a_page_with_an_infinite_interval_renders() -> None:
 
     interval = page.configurations.rows[0].cell.summary.interval
     assert interval is not None
-    assert within(interval.low, interval.high, time_text) == "values differ too much"
+    assert within(interval.low, interval.high, time_text) == TOO_WIDE
 
 
 def test_a_page_of_durations_of_zero_renders() -> None:
@@ -519,7 +519,8 @@ def test_cpu_time_never_exceeds_wall_time_times_cpus() -> None:
 
     assert one.summary.cpus_busy == pytest.approx(2.0)
     assert one.summary.cpu_median_ns == pytest.approx(2 * (one.summary.median_ns or 0))
-    assert [figure.says for figure in cpu_of(one)] == ["CPU time per iteration (2 CPUs busy)"]
+    (figure,) = cpu_of(one)
+    assert in_order(figure.says, "CPU time", "2 CPUs busy")
 
 
 def test_a_retried_launch_has_not_failed_and_a_cell_counts_once() -> None:
@@ -543,7 +544,7 @@ def test_a_retried_launch_has_not_failed_and_a_cell_counts_once() -> None:
         (1, "failed", "no disk"),
     ]
     assert tonight is not None
-    assert "1 configuration failed in the latest run" in plain(tonight.support)
+    assert in_order(plain(tonight.support), "1 configuration", "failed")
     # Nothing replaced it.
     assert len(failed_rows(run, (disturbed,))) == 1
 

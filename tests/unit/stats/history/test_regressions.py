@@ -42,6 +42,7 @@ from corebound.stats.history.regressions import Change, analyse, arrays_of, fail
 from corebound.stats.intervals import Interval
 from support.build import a_calibration, a_point, a_series
 from support.markup import parse_xml
+from support.texts import in_order
 
 LONG_AGO = "2020-01-01T00:00:00Z"
 FOREIGN = "<b>a & 'b'\x1b[31m\x00| `c` \ud7ff"
@@ -376,14 +377,11 @@ more: 1
     found, faults = read_decisions(data, "f.yaml")
 
     assert found == ()
-    assert [(fault.line, fault.what) for fault in faults] == [
-        (4, "`status: mended` is not a known value."),
-        (5, "`because` is not a text."),
-        (6, "`at: yesterday` is not a date and time."),
-        (11, "`who` is not a known key of a decision."),
-        (12, "not a decision."),
-        (13, "`more` is not a known key of this file."),
-    ]
+    assert [fault.line for fault in faults] == [4, 5, 6, 11, 12, 13]
+    assert in_order(
+        "\n".join(fault.what for fault in faults),
+        "`status: mended`", "`because`", "`at: yesterday`", "`who`", "decision", "`more`",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("schema", [b"", b"schema: 2\n", b"schema: true\n"])
@@ -440,17 +438,18 @@ def test_an_accepted_regression_never_alarms_again_and_comments_stay(empty_folde
     name = json.loads(regressions_command("--json").stdout)["changes"][0]["id"]
     status = empty_folder / "reports" / "regressions.yaml"
     status.parent.mkdir(exist_ok=True)
-    status.write_text("# ours\nschema: 1\ndecisions: # none yet\n# so far")
+    ours = "# ours\nschema: 1\ndecisions: # none yet\n# so far"
+    status.write_text(ours)
 
     refused = CliRunner().invoke(app, ["regressions", "--accept", name])
     accepted = regressions_command("--accept", name, "--because", 'it "checks": more')
 
     assert refused.exit_code != 0
     assert accepted.exit_code == 0
-    assert status.read_text().startswith("# ours\nschema: 1\ndecisions: # none yet\n# so far\n  - ")
+    assert status.read_text().startswith(f"{ours}\n  - ")
     assert regressions_command().exit_code == 0
     listed = regressions_command("--all")
-    assert 'acknowledged (because it "checks": more; ' in listed.stdout
+    assert in_order(listed.stdout, "acknowledged", 'it "checks": more')
     assert regressions_command("--reopen", name).exit_code == 0
     assert regressions_command().exit_code == 1
 
@@ -485,9 +484,10 @@ def test_details_have_size_interval_commits_link_and_the_command(
     said = result.stdout.replace("\\", "")
     assert result.exit_code == 1
     assert re.search(SIZE, said)
-    assert re.search(r"2026-\d\d-\d\d 02:00 UTC, 0{8}\w\w\.\.0{8}\w\w \(change 5\d\)", said)
+    assert re.search(r"02:00 UTC, 0{8}\w\w\.\.0{8}\w\w \(", said)
+    assert in_order(said, "2026-", "(change 5")
     assert "https://example.org/perf/history/matmul-" in said
-    assert "Reproduce: corebound run matmul.yaml" in said
+    assert "corebound run matmul.yaml" in said
 
 
 def test_a_recovery_is_reported_with_its_commits(empty_folder: Path) -> None:
@@ -495,7 +495,8 @@ def test_a_recovery_is_reported_with_its_commits(empty_folder: Path) -> None:
 
     said = regressions_command("--all").stdout
 
-    assert re.search(r"fully recovered 2026-03-02 02:00 UTC, 0{10}\.\.0{10} \(change 60\)", said)
+    span = f"{'0' * 10}..{'0' * 10}"
+    assert in_order(said, "fully recovered", "2026-03-02 02:00 UTC", span, "(change 60)")
 
 
 def test_a_recovery_is_in_the_json(empty_folder: Path) -> None:
@@ -524,7 +525,7 @@ def test_an_invalid_decisions_file_stays_unchanged(empty_folder: Path) -> None:
 
     result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
 
-    assert "a decision cannot be appended" in str(result.exception)
+    assert "cannot be appended" in str(result.exception)
     assert status.read_text() == "decisions: []\nschema: 1\n"
 
 
@@ -547,7 +548,7 @@ def test_failing_series_are_reported_but_are_no_regression(empty_folder: Path) -
     result = regressions_command()
 
     assert result.exit_code == 0
-    assert re.search(r"out of memory .* 2026-01-21 02:00 UTC, 2 runs", result.stdout)
+    assert in_order(result.stdout, "out of memory", "2026-01-21 02:00 UTC", "2 runs")
 
 
 def a_retired_suite() -> tuple[Series, ...]:
@@ -573,7 +574,8 @@ def test_changes_in_retired_series_are_not_new_as_on_the_site(empty_folder: Path
     assert told["alarms"] == 0
     assert told["failing"] == []
     assert [change["ended"] for change in told["changes"]] == [True]
-    assert "No new regression, in 4 series, 3 of them retired." in regressions_command().stdout
+    said = regressions_command().stdout
+    assert in_order(said, "No new regression", "4 series", "3 of them retired")
     assert "retired" in regressions_command("--all").stdout
     assert news_of_the_site() == []
 
@@ -626,7 +628,7 @@ def test_an_imported_history_cannot_be_re_run_but_alarms(
     result = regressions_command("--confirm")
 
     assert result.exit_code == 1
-    assert "could not be measured again" in result.stdout
+    assert "measured again" in result.stdout
     (kept,), _ = documents.CONFIRMATIONS.read(RECORDS)
     assert kept.answer == "impossible"
 
@@ -716,13 +718,13 @@ def test_a_failed_analysis_does_not_affect_other_series(one_analysis_fails: None
     assert [change.series.scenario for change in found.changes] == ["a"]
     (one,) = found.not_analysed
     assert one.series == odd
-    assert one.reason.startswith("ZeroDivisionError: float division by zero (test_regressions.py")
+    assert in_order(one.reason, "ZeroDivisionError: ", "(test_regressions.py")
 
 
 def test_a_value_without_a_logarithm_fails_with_a_reason() -> None:
     (one,) = analyse([a_series_named("odd", [0.0, *STEADY])]).not_analysed
 
-    assert one.reason.startswith("ValueError: a figure is above 0 and finite, or absent (")
+    assert in_order(one.reason, "ValueError: ", "above 0", "(")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json", "junit"])
@@ -730,10 +732,10 @@ def test_a_failed_analysis_is_reported_and_fails_the_command(records: Path, form
     result = run_corebound("regressions", "--format", form, "--records", str(records))
 
     assert result.exit_code == 5
-    assert "ZeroDivisionError: float division by zero" in result.stdout
+    assert "ZeroDivisionError: " in result.stdout
     assert "Traceback" not in result.output
     if form == "text":
-        assert "No new regression, 1 not analysed, in 21 series." in result.stdout
+        assert in_order(result.stdout, "No new regression", "1 not analysed", "21 series")
     elif form == "json":
         (told,) = json.loads(result.stdout)["not_analysed"]
         assert told["scenario"] == "odd"
@@ -748,7 +750,7 @@ def test_regressions_of_other_series_are_reported(records: Path) -> None:
     result = run_corebound("regressions", "--records", str(records))
 
     assert result.exit_code == 1
-    assert "1 new regression from 1 commit, 1 not analysed" in result.stdout
+    assert in_order(result.stdout, "1 new regression", "1 commit", "1 not analysed")
 
 
 def test_the_site_shows_the_series_whose_analysis_failed(records: Path) -> None:
@@ -757,13 +759,13 @@ def test_the_site_shows_the_series_whose_analysis_failed(records: Path) -> None:
     result = run_corebound("report", "--records", str(records), "--out", str(out))
 
     assert result.exit_code == 0
-    assert "its changes could not be analysed: ZeroDivisionError" in result.stderr
-    assert "1 series could not be analysed" in (out / "index.html").read_text()
+    assert "ZeroDivisionError" in result.stderr
+    assert in_order((out / "index.html").read_text(), "1 series", "not be analysed")
     history = (out / "history.html").read_text()
     assert 'id="not-analysed"' in history
-    assert "ZeroDivisionError: float division by zero" in history
+    assert "ZeroDivisionError: " in history
     (page,) = [file for file in (out / "history").iterdir() if "odd" in file.name]
-    assert "could not be analysed" in page.read_text()
+    assert "not be analysed" in page.read_text()
     assert len([*(out / "history").iterdir()]) == 21
 
 
@@ -780,4 +782,4 @@ def test_commits_of_a_series_whose_analysis_failed_are_not_compared(
     assert [one.series.scenario for one in found.series] == ["other"]
     ((name, why),) = found.not_comparable
     assert "odd" in name
-    assert why == "its history could not be analysed"
+    assert "not be analysed" in why

@@ -128,7 +128,7 @@ def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
     point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
 
     assert point.value is None
-    assert point.missing == "failed: out of memory"
+    assert point.missing == f"failed: {bad.reason}"
 
 
 def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
