@@ -479,4 +479,4 @@ def test_a_contradictory_topology_and_memory_that_does_not_add_up_are_named() ->
 
     assert found["topology"].host_check.state == "warning"
     assert "CPUs 3" in found["topology"].host_check.value
-    assert in_order(found["memory"].host_check.value, "8.0 GiB", host.memory_note)
+    assert in_order(found["memory"].host_check.value, "8.0 GiB", "nodes have 4 GiB")

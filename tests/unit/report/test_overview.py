@@ -177,7 +177,7 @@ def test_without_a_valid_launch_a_discarded_one_says_why_not_one_that_cannot_run
     page = page_of(*latest_results([(run, launches)]))
 
     assert "No launch counts" in plain(page.hero.verdict)
-    assert plain(page.hero.support).endswith(launches[1].reason)
+    assert in_order(plain(page.hero.support), "others used its CPUs")
 
 
 def test_a_history_without_changes_does_not_hide_the_largest_effect() -> None:
