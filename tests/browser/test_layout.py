@@ -108,7 +108,7 @@ UNDER = """() => [...document.querySelectorAll('td > details[open] > code')].map
 
 
 @pytest.mark.parametrize("width", [PHONE, 700, DESK])
-@pytest.mark.parametrize("name", ["index.html", "history.html", "scenario/torchserve.html"])
+@pytest.mark.parametrize("name", ["index.html", "history.html", "run/served.html"])
 def test_an_opened_command_hides_nothing_of_its_row(
     windows: Windows, sites: Path, name: str, width: int
 ) -> None:

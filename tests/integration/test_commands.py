@@ -89,17 +89,17 @@ def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
     monkeypatch.setenv("PASSED", "on")
     seen = suite / "seen"
     file = suite / "suite" / "copying.yaml"
-    file.write_text(file.read_text().replace("{min: 2, max: 2}", "{min: 8, max: 8}"))
+    file.write_text(file.read_text().replace("{min: 2, max: 2}", "{min: 16, max: 16}"))
     arguments = ("run", "suite/copying.yaml", "--env", "DROPPED=set", "--budget", "4s", "--json")
     started = corebound(suite, *arguments)
     assert started.code in {0, 5}  # four seconds decide little
-    assert 0 < json.loads(started.out)["launches"]["ok"] < 32
+    assert 0 < json.loads(started.out)["launches"]["ok"] < 64
 
     resumed = corebound(suite, "run", "--resume", "--json")
 
     assert resumed.code == 0, resumed.err
     document = json.loads(resumed.out)
-    assert document["launches"] == {"ok": 32}
+    assert document["launches"] == {"ok": 64}
     assert {line.split()[-1] for line in seen.read_text().splitlines()} == {"set"}
 
     seen.unlink()

@@ -411,15 +411,15 @@ def test_resume_reports_an_interrupted_run_of_a_changed_scenario(long: Path) -> 
 def test_a_resumed_run_keeps_its_budget(suite: Path) -> None:
     # The budget holds the planning and a launch or more, but not all of them.
     file = suite / "nap.yaml"
-    file.write_text(file.read_text().replace("3", "20"))
-    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "4s")
+    file.write_text(file.read_text().replace("3", "150"))
+    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "8s")
     (partial,) = records(suite)
     code, _, _ = run(suite, "--resume", "--budget", "1h")
 
     (stored,) = records(suite)
     assert code == 0
-    assert stored.run.budget_s == 4
-    assert 0 < len(partial.launches) < len(stored.launches) == 20
+    assert stored.run.budget_s == 8
+    assert 0 < len(partial.launches) < len(stored.launches) == 150
 
 
 def test_only_one_run_measures_at_a_time(

@@ -233,7 +233,7 @@ def binding_name(cell: Cell) -> str:
     """A cell's binding as a name: `physical cores`, `CPUs 0-3`."""
     if cell.binding.mode == "cpus":
         return f"CPUs {dict(cell.axes).get('binding', '')}".strip()
-    if cell.binding.mode == "launcher" and cell.framework == "torchserve":
+    if cell.binding.mode == "launcher" and cell.runtime.server is not None:
         return "TorchServe's launcher (run_cpu)"
     return _BINDINGS[cell.binding.mode][0]
 

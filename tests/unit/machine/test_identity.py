@@ -393,14 +393,16 @@ FAULTS = {
         "workload: resnet50-inference\nenvironment: pytorch\ngpus: 1\n",
         (
             "f.yaml:7: `resnet50-inference` computes on no GPU in pytorch."
-            " Remove it; `gemm` and `distributed-training` can compute on GPUs, in pytorch."
+            " Remove it; `gemm`, `image-training`, `image-pipeline` and `distributed-training`"
+            " can compute on GPUs, in pytorch."
         ),
     ),
     "a framework that computes on none": (
         "workload: gemm\nenvironment: numpy\nmatrix:\n  gpus: [0, 1]\n",
         (
             "f.yaml:8: `gemm` computes on no GPU in numpy."
-            " Remove it; `gemm` and `distributed-training` can compute on GPUs, in pytorch."
+            " Remove it; `gemm`, `image-training`, `image-pipeline` and `distributed-training`"
+            " can compute on GPUs, in pytorch."
         ),
     ),
     "more than it computes on": (

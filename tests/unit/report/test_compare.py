@@ -158,9 +158,9 @@ def test_each_launch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # To find where it was steady is most of what a page of two runs costs.
     looked: list[str] = []
 
-    def look(launch: Launch, warmup: Warmup) -> LaunchSummary:
+    def look(launch: Launch, warmup: Warmup, metric: int) -> LaunchSummary:
         looked.append(f"{launch.run} {launch.id}")
-        return summarise_launch(launch, warmup)
+        return summarise_launch(launch, warmup, metric)
 
     monkeypatch.setattr(launch_summary, "summarise_launch", look)
     before, after = a_record(1), a_record(2)
