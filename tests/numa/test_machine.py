@@ -378,8 +378,9 @@ def test_a_quota_of_cgroup_v2_limits_a_launch_and_is_proven(machine: Path) -> No
         assert throttled is not None
         assert periods is not None
         assert throttled <= periods
-        # One thread computes all the time, which half a CPU does not allow.
-        assert (throttled > 0) == (launch.cell.cpu_quota == 0.5)
+        # One thread computes all the time: half a CPU stops it in most periods. Imports have more
+        # threads, and a CPU and a half may stop those once.
+        assert (throttled > periods / 2) == (launch.cell.cpu_quota == 0.5)
     assert (machine / "limited" / "left.txt").read_text() == ""
 
 
