@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import pytest
 
 from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
+from support import needs
 from support.environments import launch_once
 
 SERVER = """
@@ -306,7 +306,7 @@ int main(int count, char **words) {
 """
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@needs.compiler
 def test_a_c_program_is_a_server_too(tmp_path: Path) -> None:
     (tmp_path / "server.c").write_text(C_SERVER)
     subprocess.run(["gcc", "-O1", "-o", "server", "server.c"], cwd=tmp_path, check=True)

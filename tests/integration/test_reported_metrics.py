@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support import needs
 from support.commands import corebound
 
 HEAD = "schema: 1\nname: bench\ntitle: A benchmark\nquestion: How fast?\n"
@@ -42,7 +42,7 @@ def scenario(folder: Path, text: str) -> str:
 
 
 @pytest.mark.quick
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@needs.compiler
 def test_a_program_of_ones_own_is_bound_and_compared_by_what_it_prints(tmp_path: Path) -> None:
     source = tmp_path / "bench.c"
     source.write_text("#define _GNU_SOURCE\n" + PROGRAM)
@@ -113,7 +113,7 @@ def test_sqlite_is_measured_through_a_file_that_it_writes(tmp_path: Path) -> Non
     assert document["cells"][0]["metrics"][0]["unit"] == "rows/s"
 
 
-@pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench")
+@needs.sysbench
 def test_sysbench_gets_its_threads_and_is_compared_by_its_rate(tmp_path: Path) -> None:
     file = scenario(
         tmp_path / "suite",
@@ -128,7 +128,7 @@ def test_sysbench_gets_its_threads_and_is_compared_by_its_rate(tmp_path: Path) -
     assert document["cells"][0]["metrics"][0]["value"] > 1
 
 
-@pytest.mark.skipif(shutil.which("ab") is None, reason="needs ApacheBench")
+@needs.ab
 def test_ab_is_compared_by_its_rate_on_a_port_that_is_free(tmp_path: Path) -> None:
     wait = "until ab -n 1 http://127.0.0.1:{port}/ >/dev/null 2>&1; do sleep 0.05; done"
     file = scenario(

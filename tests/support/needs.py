@@ -36,6 +36,7 @@ def _program(name: str, package: str) -> pytest.MarkDecorator:
 perf = _program("perf", "linux-perf")
 java = _program("java", "default-jre-headless")
 ab = _program("ab", "apache2-utils")
+sysbench = _program("sysbench", "sysbench")
 hwloc = _program("lstopo-no-graphics", "hwloc")
 npm = _program("npm", "npm")
 compiler = _program("g++", "g++")
