@@ -138,8 +138,11 @@ def test_a_launch_that_is_too_slow_for_its_share_says_what_an_iteration_takes_at
 ) -> None:
     first = run("naps", parameters={"ms": 100_000}, share_s=1.0)
     later = run("never_ends", share_s=1.0)
+    few = run("naps", parameters={"ms": 1_700}, share_s=4.0)
 
-    assert (first.status, later.status) == ("dropped", "dropped")
+    assert {one.status for one in (first, later, few)} == {"dropped"}
+    assert 1 <= len(few.workers[0].wall_ns) < 3
+    assert "`loop`" in str(few.reason)
     assert "`first`" in str(first.reason)
     assert 0 < (first.least_iteration_ns or 0) <= 1_000_000_000
     # Its first iteration takes no time.

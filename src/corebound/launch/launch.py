@@ -495,7 +495,9 @@ class _Session:
     def _phase(self) -> str:
         """The phase of the first worker that has not finished."""
         phases = (connection.phase for connection in self._connections if connection.end is None)
-        return next(phases, "exit")
+        # Workers whose share ended have finished, with fewer iterations than count.
+        has_few = any(one.iterations < LEAST_ITERATIONS for one in self._connections)
+        return next(phases, "loop" if self._is_cut and has_few else "exit")
 
     def _failure(self) -> protocol.Failure:
         """Why the launch failed: the end of a killed worker may cause errors of others."""
