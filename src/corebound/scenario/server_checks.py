@@ -10,7 +10,7 @@ from corebound.scenario.fault_wording import join_words, printable
 from corebound.scenario.files import FileFinder
 from corebound.scenario.matrix import Point
 from corebound.scenario.placeholders import PROVIDED, fill, placeholders_in
-from corebound.scenario.server_workload import ServerWorkload
+from corebound.scenario.server_workload import ExpectedAnswer, ServerWorkload
 from corebound.scenario.settings import Settings
 from corebound.scenario.yaml_reader import Flaw
 
@@ -84,7 +84,7 @@ def _can_ab(workload: ServerWorkload) -> bool:
     """Whether ApacheBench can send what corebound's own generator would."""
     requests = workload.requests
     is_one = "*" not in (requests.body_files or "")
-    return is_one and not requests.streams and requests.expect == type(requests.expect)()
+    return is_one and not requests.streams and requests.expect == ExpectedAnswer()
 
 
 def check_bodies(workload: ServerWorkload, exists: FileFinder) -> Iterator[Flaw]:
