@@ -27,6 +27,8 @@ LAUNCHES_NEEDED_NOTE = "Inconclusive rows show the launches needed if the differ
 _LEAST_LABEL_DISTANCE = 0.2
 # In a narrow column, where a label with its direction takes half of it.
 NARROW_COLUMN = 0.5
+# In a column of a table, which is some 110 px wide.
+_LEAST_IN_TABLE = 0.24
 
 # More dots of hosts would hide each other.
 _MOST_DOTS = 100
@@ -123,7 +125,7 @@ def table_ticks(table: Table, axis: Axis | None) -> tuple[Tick, ...]:
     if axis is None:
         return ()
     are_times = all(change.words == ("faster", "slower") for change in table.effects)
-    return effect_ticks(axis, NARROW_COLUMN if are_times else math.inf)
+    return effect_ticks(axis, NARROW_COLUMN if are_times else math.inf, _LEAST_IN_TABLE)
 
 
 def change_svg(change: Change, axis: Axis) -> str:
@@ -131,7 +133,11 @@ def change_svg(change: Change, axis: Axis) -> str:
     return spark_svg(change.comparison, axis, change.verdict)
 
 
-def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) -> tuple[Tick, ...]:
+def effect_ticks(
+    axis: Axis,
+    direction_distance: float = _LEAST_LABEL_DISTANCE,
+    least_distance: float = _LEAST_LABEL_DISTANCE,
+) -> tuple[Tick, ...]:
     """The labels of an axis of effects; only the outermost say the direction.
 
     One that would touch the label of 1 is left out.
@@ -140,12 +146,13 @@ def effect_ticks(axis: Axis, direction_distance: float = _LEAST_LABEL_DISTANCE) 
         axis: Of speed-up ratios.
         direction_distance: Between the labels of 1 and of one with its direction, as a share of
             the axis, so that they do not touch.
+        least_distance: Between the labels of 1 and of any other, likewise.
     """
     last = len(axis.ticks) - 1
     labels = []
     for index, tick in enumerate(axis.ticks):
         distance = abs(axis.share(tick) - axis.share(1))
-        if tick != 1 and distance < _LEAST_LABEL_DISTANCE:
+        if tick != 1 and distance < least_distance:
             continue
         is_outermost = index in {0, last}
         text = effect_tick(tick)
