@@ -20,6 +20,7 @@ from corebound.analysis.wording import (
     change_text,
     count,
     day,
+    times,
     value_span,
 )
 from corebound.present.sections import (
@@ -180,13 +181,13 @@ def screened_table(result: TuneResult) -> Table:
 def _screened_text(left: Dropped, worse: str) -> str:
     """Why a configuration did not race; its few iterations give no interval."""
     if left.reason is not None:
-        bound = f"at least {left.ratio[1]:,.1f}× slower; " if left.ratio else ""
+        bound = f"at least {times(left.ratio[1])} slower; " if left.ratio else ""
         return f"{bound}{left.reason}"
     if left.ratio is None:
         return ""
     if left.ratio[0] >= HOPELESS:
         return f"at least {HOPELESS:.0f}× {worse}"
-    return f"{left.ratio[0]:.2f}× {worse}"
+    return f"{times(left.ratio[0])} {worse}"
 
 
 def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:
@@ -346,7 +347,7 @@ def names(result: TuneResult) -> dict[str, str]:
     return {cell.key: name_of(cell, default) for cell in cells}
 
 
-def times(comparison: Comparison | None, result: TuneResult) -> str:
+def how_compared(comparison: Comparison | None, result: TuneResult) -> str:
     """How a configuration compares: `1.30× faster (95 % CI 1.21–1.39)`."""
     return change_text(comparison, _words(result))
 
@@ -370,7 +371,7 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         return (
             f"Keep the default for now{of}{f': {inconclusive_winner(result)}' if bounds else '.'}"
         )
-    compared = times(default, result)
+    compared = how_compared(default, result)
     if not bounds:
         compared = compared.partition(" (")[0]
     best = f" (best of {part})" if part else ""
@@ -408,7 +409,7 @@ def inconclusive_winner(result: TuneResult) -> str:
         return ""
     return (
         f"{names(result)[result.recommended.key]} won the race, but its fresh launches do not"
-        f" clearly beat the default: {times(default, result)}."
+        f" clearly beat the default: {how_compared(default, result)}."
     )
 
 
@@ -588,7 +589,7 @@ def common_sentence(loads: LoadsResult) -> str:
     if not pairs:
         return f"Use {name} for all loads: it is the best for each."
     load, worst = max(pairs, key=lambda pair: pair[1].speedup_ratio)
-    compared = times(worst, first)
+    compared = how_compared(worst, first)
     if common.state == "one":
         return f"Use {name} for all loads: none has a configuration that is over {margin} better."
     if common.state == "several":

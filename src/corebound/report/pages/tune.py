@@ -18,6 +18,7 @@ from corebound.present.tune import (
     certainty,
     common_sentence,
     headline,
+    how_compared,
     inconclusive_winner,
     load_text,
     loads_table,
@@ -27,7 +28,6 @@ from corebound.present.tune import (
     same_as_others,
     screened_table,
     stages,
-    times,
     value_name,
     verification_text,
     verify_command,
@@ -169,7 +169,7 @@ def _support(result: TuneResult) -> str:
     """The interval of the gain, and how sure the race is."""
     gain, default = capital(inconclusive_winner(result)), result.against(result.contest.default)
     if result.advice == "change" and default is not None:
-        gain = f"Against the default: {times(default, result)}."
+        gain = f"Against the default: {how_compared(default, result)}."
     return " ".join(filter(None, (gain, next(iter(certainty(result)), ""))))
 
 
