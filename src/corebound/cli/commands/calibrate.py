@@ -37,8 +37,9 @@ def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json 
         print_json(result.document)
     else:
         console = Console()
-        print_table(_table(result.calibrations), console)
-        console.print(Text(_LEGEND))
+        if result.calibrations:
+            print_table(_table(result.calibrations), console)
+            console.print(Text(_LEGEND))
         console.print(Text(f"Records: {result.run.file}"), soft_wrap=True)
     raise typer.Exit(result.exit_code)
 
