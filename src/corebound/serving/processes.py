@@ -16,6 +16,8 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
 from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command
+from corebound.scenario.fault_wording import printable
+from corebound.serving.asking import ask
 from corebound.serving.generator.streaming import streamed_text
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.serving.servers import LOOPBACK, Server, ServerWorker
@@ -85,6 +87,11 @@ class Processes:
                 descriptors=(log.fileno(), *pipes),
             )
 
+    @property
+    def left_s(self) -> float:
+        """The time that the launch has left."""
+        return self.deadline_s - time.monotonic()
+
     def execute(self, argv: Sequence[str], folder: Path) -> int:
         """Run a command in a folder until it ends; returns its exit code.
 
@@ -110,7 +117,7 @@ class Processes:
         Raises:
             TimedOutError: the launch has passed its deadline.
         """
-        left_s = self.deadline_s - time.monotonic()
+        left_s = self.left_s
         if left_s <= 0:
             raise TimedOutError
         with selectors.DefaultSelector() as selector:
@@ -122,6 +129,27 @@ class Processes:
             connection.receive()
         self._tick()
         return bool(ready)
+
+
+SEE_LOG = "See its output in the launch's log."
+
+
+def ended(code: int, when: str) -> ServerError:
+    """The error of a server that has ended on its own.
+
+    Args:
+        code: Its exit code.
+        when: When that was, as in "before it was ready".
+    """
+    daemon = " Start it in the foreground, not as a daemon." if code == 0 else ""
+    return ServerError(what=f"it ended with {code} {when}.", where="server", fix=SEE_LOG + daemon)
+
+
+def silent(error: Exception, server: str) -> ServerError:
+    """The error of a server that gave no answer, or none that is HTTP."""
+    # The error may quote what the server sent.
+    said = printable(str(error).strip(), most=200) or type(error).__name__
+    return ServerError(what=f"it did not answer: {said}.", where=server, fix=SEE_LOG)
 
 
 # A worker that has had this many processes before all workers are ready never becomes ready.
@@ -156,16 +184,10 @@ def await_workers(
         crashing = next((id_ for id_, pids in pids_of.items() if len(pids) >= CRASHES), None)
         if crashing is not None:
             what = f"worker {crashing} crashed each time it was started."
-        elif (code := processes.exit_code(root)) is not None:
-            what = f"it ended with {code} before its workers were ready."
-        else:
-            processes.wait(POLL_S)
-            continue
-        raise ServerError(
-            what=what,
-            where=server.distribution,
-            fix="See its output in the launch's log.",
-        )
+            raise ServerError(what=what, where=server.distribution, fix=SEE_LOG)
+        if (code := processes.exit_code(root)) is not None:
+            raise ended(code, "before its workers were ready")
+        processes.wait(POLL_S)
 
 
 def require_correct_answer(
@@ -201,22 +223,21 @@ def _answer(server: Server, wait: Callable[[float], object]) -> tuple[int, bytes
     again for some seconds.
     """
     body = server.body.read_bytes()
+    headers = {"Content-Type": server.content_type}
     for left in reversed(range(_MOST_ATTEMPTS)):
-        connection = http.client.HTTPConnection(LOOPBACK, server.port, timeout=ANSWER_S)
         try:
-            headers = {"Content-Type": server.content_type}
-            connection.request("POST", server.path, body=body, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            reply = ask(
+                *(LOOPBACK, server.port, server.path),
+                method="POST",
+                body=body,
+                headers=headers,
+                within_s=ANSWER_S,
+            )
         except (OSError, http.client.HTTPException) as error:
             if not isinstance(error, ConnectionRefusedError) or not left:
-                raise ServerError(
-                    what=f"it did not answer: {str(error) or type(error).__name__}.",
-                    where=server.distribution,
-                    fix="See its output in the launch's log.",
-                ) from error
-        finally:
-            connection.close()
+                raise silent(error, server.distribution) from error
+        else:
+            return reply.status, reply.content
         wait(POLL_S)
     raise AssertionError("the last attempt returns or raises")
 

@@ -27,6 +27,7 @@ from corebound.planning.servers import (
     torchserve_workers,
 )
 from corebound.scenario.cell import Cell
+from corebound.serving.asking import ask
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.worker import protocol
 
@@ -210,13 +211,8 @@ class TorchServe:
 
 
 def _query(port: int, path: str) -> object:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=QUERY_TIMEOUT_S)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return json.loads(response.read()) if response.status == http.client.OK else None
-    finally:
-        connection.close()
+    reply = ask(LOOPBACK, port, path, within_s=QUERY_TIMEOUT_S)
+    return json.loads(reply.content) if reply.status == http.client.OK else None
 
 
 def _is_java(pid: int) -> bool:
@@ -279,14 +275,11 @@ class LitServe(_ReportingServer):
         os.kill(pids[0], signal.SIGINT)
 
     def _is_healthy(self) -> bool:
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=QUERY_TIMEOUT_S)
         try:
-            connection.request("GET", "/health")
-            return connection.getresponse().status == http.client.OK
+            reply = ask(LOOPBACK, self.port, "/health", within_s=QUERY_TIMEOUT_S)
         except (OSError, http.client.HTTPException):
             return False
-        finally:
-            connection.close()
+        return reply.status == http.client.OK
 
 
 class TextFastApi(_ReportingServer):

@@ -30,12 +30,13 @@ from corebound.records.launch_record import Served, Status, Worker
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Traffic, Warmed
 from corebound.serving import checks
-from corebound.serving.own_server import DeclaredServer
+from corebound.serving.own_server import NEW_CONNECTIONS, DeclaredServer
 from corebound.serving.processes import (
     POLL_S,
     Processes,
     TimedOutError,
     await_workers,
+    ended,
     require_correct_answer,
 )
 from corebound.serving.served_model import Execute, ServedModel, ServerError
@@ -46,6 +47,8 @@ from corebound.worker import protocol
 STOP_S = 20.0
 # The launch fails if more than this share of requests fails: throughput is then meaningless.
 MOST_ERRORS = 0.01
+# The errors of a server that closes a connection before it answers.
+_CLOSED = {"closed", "reset"}
 
 AnyServer = Server | DeclaredServer
 
@@ -272,10 +275,12 @@ class _Session:
         if answered is None or failed <= MOST_ERRORS * (answered.ok + failed):
             return
         kinds = ", ".join(f"{kind}: {count}" for kind, count in answered.errors.items())
+        is_closing = isinstance(server, DeclaredServer) and answered.errors.keys() <= _CLOSED
         raise ServerError(
             what=f"{failed} of {answered.ok + failed} requests failed ({kinds}).",
             where=server.distribution,
-            fix="See the server's output in the launch's log.",
+            fix="See the server's output in the launch's log."
+            + (f" If it closes connections after some requests, {NEW_CONNECTIONS}" * is_closing),
         )
 
     def _await_ready(self, server: AnyServer) -> None:
@@ -287,7 +292,7 @@ class _Session:
 
     def _require_right_answer(self, server: AnyServer, model: ServedModel | None) -> None:
         if isinstance(server, DeclaredServer):
-            server.require_right_answer(self._spec.traffic)
+            server.require_right_answer(self._spec.traffic, self._processes.left_s)
         elif model is not None:
             require_correct_answer(server, model, self._processes.wait)
 
@@ -375,37 +380,31 @@ class _Session:
             # Its complaint about the end would hide the server's last output in the log.
             with suppress(ProcessLookupError):
                 os.kill(self._connection.pid, signal.SIGKILL)
-            raise ServerError(
-                what=f"it ended with {code} while requests were sent.",
-                where="server",
-                fix="See its output in the launch's log.",
-            )
+            raise ended(code, "while requests were sent")
 
     def _stop(self, server: AnyServer) -> int:
-        """Ask the server to stop and wait up to `STOP_S`; the rest is killed later."""
+        """Ask the server to stop, and require that nothing is left of it after `STOP_S`."""
         began_ns = time.monotonic_ns()
         if pids := self._tree():
             server.stop(pids)
         stop_by_s = time.monotonic() + STOP_S
-        while cpu_ns_by_process(pids) and time.monotonic() < stop_by_s:
+        while (left := self._left()) and time.monotonic() < stop_by_s:
             self._processes.wait(POLL_S / 5)
-        if isinstance(server, DeclaredServer):
-            self._require_end(server)
-        return time.monotonic_ns() - began_ns
-
-    def _require_end(self, server: DeclaredServer) -> None:
-        """Check that nothing is left of a server, not even what it started and left alone."""
-        supervised = processes_below(self._supervision.pid)
-        ours = self._supervision.spawned - {self._root}
-        ours |= {below for pid in ours for below in descendants(pid)}
-        left = sorted(name for pid, name in supervised.items() if pid not in ours)
         if left:
             raise ServerError(
-                what=f"it left {', '.join(left)} running {STOP_S:g} s after {server.stop_signal}.",
+                what=f"it left {', '.join(left)} running {STOP_S:g} s after it was asked to end.",
                 where="server",
                 fix="Let it end all that it started, or write the signal that it ends on, such as"
                 " `stop: SIGINT`.",
             )
+        return time.monotonic_ns() - began_ns
+
+    def _left(self) -> list[str]:
+        """The names of what is left of a server, also of what it started and left alone."""
+        supervised = processes_below(self._supervision.pid)
+        ours = self._supervision.spawned - {self._root}
+        ours |= {below for pid in ours for below in descendants(pid)}
+        return sorted(name for pid, name in supervised.items() if pid not in ours)
 
     def _workers(self) -> tuple[Worker, ...]:
         spec = self._spec
