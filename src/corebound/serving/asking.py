@@ -6,13 +6,17 @@ import http.client
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from threading import Timer
 from types import MappingProxyType
 
 from msgspec import Struct
 
 from corebound.serving.generator.http import MOST_BODY_BYTES
+
+LOOPBACK = "127.0.0.1"
+# How long a server may take to say whether it is ready.
+QUERY_TIMEOUT_S = 2.0
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -79,6 +83,17 @@ def ask(
     return Reply(
         status=answer.status, reason=answer.reason, content=content, closes=answer.will_close
     )
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Different ports of the loopback interface that are free at this moment."""
+    with ExitStack() as sockets:
+        ports = []
+        for _ in range(count):
+            server_socket = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            server_socket.bind((LOOPBACK, 0))
+            ports.append(int(server_socket.getsockname()[1]))
+    return tuple(ports)
 
 
 def _shut_down(connection: socket.socket) -> None:

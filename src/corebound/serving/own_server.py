@@ -21,7 +21,7 @@ from corebound.scenario.fault_wording import printable
 from corebound.scenario.placeholders import fill
 from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import GeneratorOrder, Traffic
-from corebound.serving.asking import ask
+from corebound.serving.asking import QUERY_TIMEOUT_S, ask, free_ports
 from corebound.serving.generator.http import answer_error
 from corebound.serving.generator.streaming import (
     completion_bodies,
@@ -32,12 +32,12 @@ from corebound.serving.processes import (
     ANSWER_S,
     POLL_S,
     Processes,
+    ServerWorker,
     TimedOutError,
     ended,
     silent,
 )
 from corebound.serving.served_model import ServerError
-from corebound.serving.servers import QUERY_TIMEOUT_S, ServerWorker, free_ports
 
 # The file of a body that the scenario has as a text.
 BODY_FILE = "request-body"
@@ -65,10 +65,15 @@ class DeclaredServer:
     """One launch of a server that a scenario declares.
 
     Attributes:
+        distribution: What it is called in messages.
         port: A free port, for a server that takes one.
+        ports: How many free ports it takes, the further ones in `more_ports`.
+        answer_fix: What to do about a wrong answer.
     """
 
     distribution = "the server"
+    ports = 1
+    answer_fix = "Correct `requests`, or write the right answer under `expect`."
 
     def __init__(self, own: ServerWorkload, *, folder: str, workers: int, path: str | None) -> None:
         """Choose its port.
@@ -79,7 +84,7 @@ class DeclaredServer:
             workers: The number of its processes that answer requests.
             path: Its PATH, where programs of its environment are found; None: the usual one.
         """
-        (self.port,) = free_ports(1)
+        self.port, *self.more_ports = free_ports(self.ports)
         own = own.filled({"port": str(self.port)})
         self._server, self._requests = own.server, own.requests
         self._folder, self._path = folder, path
@@ -236,13 +241,12 @@ class DeclaredServer:
             raise silent(error, self.distribution) from error
         content = reply.content
         wrong = answer_error(reply.status, content, expected=order.status, text=order.answer_text)
-        if wrong is None and streaming is not None and not streamed_text(content):
-            wrong = "not a stream"
+        wrong = wrong or self.difference(content, streams=streaming is not None)
         if wrong is not None:
             raise ServerError(
                 what=f"{wrong}: {reply.status} {printable(reply.reason)}, {content[:200]!r}.",
                 where=f"{order.method} {self._url.geturl()}",
-                fix="Correct `requests`, or write the right answer under `expect`.",
+                fix=self.answer_fix,
             )
         if reply.closes and order.keeps_connections and streaming is None:
             raise ServerError(
@@ -250,6 +254,10 @@ class DeclaredServer:
                 where=self.distribution,
                 fix=f"Let it keep connections (HTTP/1.1), or {NEW_CONNECTIONS}",
             )
+
+    def difference(self, content: bytes, *, streams: bool) -> str | None:
+        """How an answer of the right status and text is wrong nonetheless; None if it is not."""
+        return "not a stream" if streams and not streamed_text(content) else None
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """Its processes that answer requests; of a running service, none.

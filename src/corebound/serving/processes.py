@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import math
 import os
 import selectors
 import time
@@ -12,18 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec import Struct
+
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
 from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command
 from corebound.scenario.fault_wording import printable
-from corebound.serving.asking import ask
-from corebound.serving.generator.streaming import streamed_text
-from corebound.serving.served_model import ServedModel, ServerError
-from corebound.serving.servers import LOOPBACK, Server, ServerWorker
+from corebound.serving.served_model import ServerError
 
 # The polling interval for states that cannot be waited for.
 POLL_S = 0.25
+
+
+class ServerWorker(Struct, frozen=True, kw_only=True):
+    """One of a server's worker processes, which answer requests.
+
+    Attributes:
+        id: The server's own name for the worker; a restarted worker keeps it.
+        pid: The worker's process id, or None while it has no process.
+        ready: Whether the server would send it a request.
+    """
+
+    id: str
+    pid: int | None
+    ready: bool
 
 
 class TimedOutError(Exception):
@@ -156,16 +166,22 @@ def silent(error: Exception, server: str) -> ServerError:
 CRASHES = 3
 # The first request may trigger the compilation of the model.
 ANSWER_S = 120.0
-# How often to try to connect to a server whose workers have reported.
-_MOST_ATTEMPTS = 20
-# Thread pools of different sizes add in a different order.
-TOLERANCE = 1e-3
 
 
 def await_workers(
-    server: Server, processes: Processes, *, root: int, count: int
+    workers_now: Callable[[], tuple[ServerWorker, ...]],
+    processes: Processes,
+    *,
+    root: int,
+    count: int,
 ) -> tuple[ServerWorker, ...]:
     """Wait until a server reports that `count` workers are ready.
+
+    Args:
+        workers_now: Its workers at this moment.
+        processes: Those of the launch.
+        root: The server's root process.
+        count: The number of workers to wait for.
 
     Raises:
         ServerError: the server has ended, or a worker crashes each time it is started.
@@ -173,7 +189,7 @@ def await_workers(
     """
     pids_of: dict[str, set[int]] = {}
     while True:
-        workers = server.workers()
+        workers = workers_now()
         if len(workers) == count and all(
             worker.ready and worker.pid is not None for worker in workers
         ):
@@ -184,69 +200,7 @@ def await_workers(
         crashing = next((id_ for id_, pids in pids_of.items() if len(pids) >= CRASHES), None)
         if crashing is not None:
             what = f"worker {crashing} crashed each time it was started."
-            raise ServerError(what=what, where=server.distribution, fix=SEE_LOG)
+            raise ServerError(what=what, where="server", fix=SEE_LOG)
         if (code := processes.exit_code(root)) is not None:
             raise ended(code, "before its workers were ready")
         processes.wait(POLL_S)
-
-
-def require_correct_answer(
-    server: Server, model: ServedModel, wait: Callable[[float], object]
-) -> None:
-    """Send one request before any timing counts, and check the answer.
-
-    Args:
-        server: The server.
-        model: Its model, with the right answer.
-        wait: Waits for some seconds, and raises if the launch has passed its deadline.
-
-    Raises:
-        ServerError: the answer differs from the model's expected answer.
-    """
-    expected = json.loads(model.expected.read_bytes())
-    status, answer = _answer(server, wait)
-    is_text = isinstance(expected, str)
-    is_right = streamed_text(answer) == expected if is_text else _agrees(answer, expected)
-    if status != http.client.OK or not is_right:
-        right = repr(expected) if is_text else f"class {expected[0][0]}"
-        raise ServerError(
-            what=f"wrong answer: status {status}, {answer[:200]!r}; {right} was expected.",
-            where=server.distribution,
-            fix="Timings of a wrong answer are meaningless. See the launch's log.",
-        )
-
-
-def _answer(server: Server, wait: Callable[[float], object]) -> tuple[int, bytes]:
-    """The answer to one request.
-
-    The only worker of uvicorn reports right before it listens, so a refused connection is tried
-    again for some seconds.
-    """
-    body = server.body.read_bytes()
-    headers = {"Content-Type": server.content_type}
-    for left in reversed(range(_MOST_ATTEMPTS)):
-        try:
-            reply = ask(
-                *(LOOPBACK, server.port, server.path),
-                method="POST",
-                body=body,
-                headers=headers,
-                within_s=ANSWER_S,
-            )
-        except (OSError, http.client.HTTPException) as error:
-            if not isinstance(error, ConnectionRefusedError) or not left:
-                raise silent(error, server.distribution) from error
-        else:
-            return reply.status, reply.content
-        wait(POLL_S)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _agrees(answer: bytes, expected: list[list[float]]) -> bool:
-    """Whether the most likely class and its probability are as expected."""
-    try:
-        (index, probability), *_ = json.loads(answer)
-        likely = math.isclose(probability, expected[0][1], rel_tol=TOLERANCE)
-    except (ValueError, TypeError):
-        return False
-    return bool(index == expected[0][0] and likely)

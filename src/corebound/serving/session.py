@@ -34,13 +34,11 @@ from corebound.serving.own_server import NEW_CONNECTIONS, DeclaredServer
 from corebound.serving.processes import (
     POLL_S,
     Processes,
+    ServerWorker,
     TimedOutError,
-    await_workers,
     ended,
-    require_correct_answer,
 )
 from corebound.serving.served_model import Execute, ServedModel, ServerError
-from corebound.serving.servers import LOOPBACK, Server, ServerWorker
 from corebound.worker import protocol
 
 # How long a server may take to stop when asked to. TorchServe takes 3 to 8 s.
@@ -49,8 +47,6 @@ STOP_S = 20.0
 MOST_ERRORS = 0.01
 # The errors of a server that closes a connection before it answers.
 _CLOSED = {"closed", "reset"}
-
-AnyServer = Server | DeclaredServer
 
 GENERATOR = ("-m", "corebound.serving.generator")
 
@@ -72,7 +68,7 @@ class ServingSpec(AnyLaunchSpec, frozen=True, kw_only=True):
 
     command: Command | None
     model: Callable[[Execute], ServedModel | None]
-    server: Callable[[ServedModel | None, Path], AnyServer]
+    server: Callable[[ServedModel | None, Path], DeclaredServer]
     traffic: Traffic
     reports_itself: bool = True
     generator: Path
@@ -221,10 +217,10 @@ class _Session:
                 cgroup=limit.procs,
             )
         try:
-            self._await_ready(server)
+            server.await_ready(self._processes, self._root)
             startup_ns = time.monotonic_ns() - started_ns
             self._phase = "check"
-            self._require_right_answer(server, model)
+            server.require_right_answer(self._spec.traffic, self._processes.left_s)
             self._phase = "requests"
             self._warm_up(server)
             ready = server.workers()
@@ -259,7 +255,7 @@ class _Session:
             began_us=None if started_ns is None else (answered.began_ns - started_ns) // 1000,
         )
 
-    def _require_answers(self, server: AnyServer) -> None:
+    def _require_answers(self, server: DeclaredServer) -> None:
         answered = self._served.answered if self._served else None
         if self._served and answered is not None and (search := answered.search) is not None:
             if search.within_per_s is not None or why_dropped(self._served) is not None:
@@ -275,7 +271,7 @@ class _Session:
         if answered is None or failed <= MOST_ERRORS * (answered.ok + failed):
             return
         kinds = ", ".join(f"{kind}: {count}" for kind, count in answered.errors.items())
-        is_closing = isinstance(server, DeclaredServer) and answered.errors.keys() <= _CLOSED
+        is_closing = answered.errors.keys() <= _CLOSED
         raise ServerError(
             what=f"{failed} of {answered.ok + failed} requests failed ({kinds}).",
             where=server.distribution,
@@ -283,42 +279,14 @@ class _Session:
             + (f" If it closes connections after some requests, {NEW_CONNECTIONS}" * is_closing),
         )
 
-    def _await_ready(self, server: AnyServer) -> None:
-        if isinstance(server, DeclaredServer):
-            server.await_ready(self._processes, self._root)
-        elif self._root is not None:
-            count = len(self._spec.placement.slots)
-            await_workers(server, self._processes, root=self._root, count=count)
-
-    def _require_right_answer(self, server: AnyServer, model: ServedModel | None) -> None:
-        if isinstance(server, DeclaredServer):
-            server.require_right_answer(self._spec.traffic, self._processes.left_s)
-        elif model is not None:
-            require_correct_answer(server, model, self._processes.wait)
-
-    def _order(self, server: AnyServer) -> GeneratorOrder:
-        if isinstance(server, DeclaredServer):
-            return server.order(self._spec.traffic)
-        return GeneratorOrder(
-            traffic=self._spec.traffic,
-            host=LOOPBACK,
-            port=server.port,
-            path=server.path,
-            content_type=server.content_type,
-            body_files=(str(server.body),),
-        )
-
-    def _warm_up(self, server: AnyServer) -> None:
+    def _warm_up(self, server: DeclaredServer) -> None:
         """Start the load generator, and have it warm up the server."""
         spec = self._spec
         command = Command(argv=(str(spec.generator), *GENERATOR), env=())
         pid = self._processes.spawn(command, pipes=self._connection.child_ends)
         # Set this before its first thread starts, so that all its threads inherit it.
         os.sched_setaffinity(pid, spec.generator_cpus)
-        self._connection.started(
-            pid,
-            self._order(server),
-        )
+        self._connection.started(pid, server.order(self._spec.traffic))
         self._listen(lambda: self._connection.warmed is not None)
 
     def _tree(self) -> tuple[int, ...]:
@@ -382,7 +350,7 @@ class _Session:
                 os.kill(self._connection.pid, signal.SIGKILL)
             raise ended(code, "while requests were sent")
 
-    def _stop(self, server: AnyServer) -> int:
+    def _stop(self, server: DeclaredServer) -> int:
         """Ask the server to stop, and require that nothing is left of it after `STOP_S`."""
         began_ns = time.monotonic_ns()
         if pids := self._tree():
