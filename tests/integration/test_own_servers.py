@@ -280,6 +280,111 @@ def test_a_service_that_does_not_run_is_a_failed_launch(tmp_path: Path) -> None:
     assert "nothing answers at 127.0.0.1:9" in (outcome.reason or "")
 
 
+# One answer to each request of a connection, byte by byte or without end.
+HOSTILE = """
+import os, socket, sys, threading, time
+
+OK = b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok"
+CHUNKED = b"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+mode = sys.argv[2]
+
+def read(client):
+    data = b""
+    while b"numbers" not in data:
+        if not (got := client.recv(65536)):
+            raise OSError
+        data += got
+
+def answer(client):
+    with client:
+        try:
+            for index in range(1000):
+                read(client)
+                if mode == "drip":
+                    for byte in OK:
+                        client.sendall(bytes([byte]))
+                        time.sleep(0.2)
+                elif mode == "endless":
+                    client.sendall(CHUNKED)
+                    while True:
+                        client.sendall(b"2\\r\\nok\\r\\n")
+                        time.sleep(0.05)
+                elif mode == "continue":
+                    client.sendall(b"HTTP/1.1 100 Continue\\r\\n\\r\\n")
+                elif mode == "truncated":
+                    return client.sendall(OK.replace(b"2\\r", b"9\\r"))
+                elif mode == "not-http":
+                    client.sendall(b"SSH-2.0\\r\\n")
+                elif mode == "headers":
+                    client.sendall(b"HTTP/1.1 200 OK\\r\\nX: " + b"y" * 200_000 + b"\\r\\n")
+                time.sleep(0.005)
+                client.sendall(OK)
+                if mode == "closes-after-5" and index == 4:
+                    return
+        except OSError:
+            pass
+
+print("starting", mode, flush=True)
+def start_short_ones():
+    while True:
+        if not os.fork():
+            time.sleep(0.3)
+            os._exit(0)
+        time.sleep(0.02)
+
+if mode == "short-children":
+    threading.Thread(target=start_short_ones, daemon=True).start()
+if mode == "daemon" and os.fork():
+    time.sleep(0.5)
+    raise SystemExit
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
+"""
+
+
+def hostile(folder: Path, mode: str) -> LaunchResult:
+    """One launch of a server that speaks HTTP badly."""
+    (folder / "hostile.py").write_text(HOSTILE)
+    server = {"command": [sys.executable, "hostile.py", "{port}", mode]}
+    return served(folder, server=server, requests={"expect": {}}, measure={"timeout_s": 6.0})
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("drip", "no whole answer within"),
+        ("endless", "no whole answer within"),
+        ("headers", "header"),
+        ("truncated", "IncompleteRead"),
+        ("not-http", "did not answer: SSH-2.0."),
+        ("closes-after-5", "requests failed (closed"),
+    ],
+)
+def test_an_answer_that_never_ends_or_breaks_http_fails_in_time(
+    tmp_path: Path, mode: str, reason: str
+) -> None:
+    outcome = hostile(tmp_path, mode)
+
+    assert outcome.status == "failed", outcome.reason
+    assert reason in (outcome.reason or "")
+    assert "starting" in outcome.log
+
+
+def test_a_daemon_is_told_to_stay_in_the_foreground(tmp_path: Path) -> None:
+    outcome = hostile(tmp_path, "daemon")
+
+    assert outcome.status == "failed"
+    assert "foreground" in (outcome.fix or "")
+
+
+@pytest.mark.parametrize("mode", ["continue", "short-children"])
+def test_interim_answers_and_children_that_end_soon_are_no_fault(tmp_path: Path, mode: str) -> None:
+    outcome = hostile(tmp_path, mode)
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+
+
 C_SERVER = r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,11 +22,10 @@ from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
-from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
+from corebound.scenario.traffic import Answered, Client, Warmed
 from corebound.serving.own_server import DeclaredServer
-from corebound.serving.processes import Processes, await_workers
+from corebound.serving.processes import Processes
 from corebound.serving.served_model import ServedModel
-from corebound.serving.servers import Server
 from corebound.serving.session import ServingSpec
 from corebound.stats import latency
 from corebound.worker import protocol
@@ -51,7 +50,7 @@ pytestmark = [
 class Misled:
     """A server whose PATH begins with another folder than it was given."""
 
-    def __init__(self, server: Server | DeclaredServer, first: Path) -> None:
+    def __init__(self, server: DeclaredServer, first: Path) -> None:
         self._server, self._first = server, first
 
     def __getattr__(self, name: str) -> Any:
@@ -246,7 +245,7 @@ def test_without_java_the_launch_fails_and_says_how_to_install_it(
 
 
 @contextmanager
-def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[Server]:
+def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[DeclaredServer]:
     """A launch's server with all its workers, for as long as it is wanted."""
     processes = Processes(
         supervision,
@@ -259,30 +258,22 @@ def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[S
     processes.folder.mkdir()
     reports.mkdir()
     server = order.server(order.model(processes.execute), reports)
-    assert not isinstance(server, DeclaredServer)
     needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
     assert order.command is not None
     root = processes.spawn(order.command, needs=needs)
     try:
-        await_workers(server, processes, root=root, count=len(order.placement.slots))
+        server.await_ready(processes, root)
         yield server
     finally:
         supervision.end(grace_s=0.0)
 
 
-def answered_by(client: Client, server: Server, folder: Path) -> Answered:
+def answered_by(client: Client, server: DeclaredServer, folder: Path) -> Answered:
     """A hundred requests and some, four at a time, sent by this client."""
     folder.mkdir()
-    order = GeneratorOrder(
-        traffic=a_traffic(requests=120, warmup_requests=20, concurrency=4, client=client),
-        host="127.0.0.1",
-        port=server.port,
-        path=server.path,
-        content_type=server.content_type,
-        body_files=(str(server.body),),
-    )
+    traffic = a_traffic(requests=120, warmup_requests=20, concurrency=4, client=client)
     with start_generator(folder) as started:
-        assert isinstance(started.generator.order(order), Warmed)
+        assert isinstance(started.generator.order(server.order(traffic)), Warmed)
         answered = started.generator.go()
         started.generator.part()
         assert started.exit_code() == 0

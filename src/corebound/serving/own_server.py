@@ -17,22 +17,33 @@ from msgspec.structs import replace
 
 from corebound.machine.procfs import cpu_clocks_ns, descendants, process_stat
 from corebound.planning.models import Command
+from corebound.scenario.fault_wording import printable
 from corebound.scenario.placeholders import fill
 from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import GeneratorOrder, Traffic
+from corebound.serving.asking import QUERY_TIMEOUT_S, ask, free_ports
 from corebound.serving.generator.http import answer_error
 from corebound.serving.generator.streaming import (
     completion_bodies,
     streamed_text,
     streaming_body,
 )
-from corebound.serving.processes import ANSWER_S, POLL_S, Processes, TimedOutError
+from corebound.serving.processes import (
+    ANSWER_S,
+    POLL_S,
+    Processes,
+    ServerWorker,
+    TimedOutError,
+    ended,
+    silent,
+)
 from corebound.serving.served_model import ServerError
-from corebound.serving.servers import QUERY_TIMEOUT_S, ServerWorker, free_ports
 
 # The file of a body that the scenario has as a text.
 BODY_FILE = "request-body"
-_SEE_LOG = "See its output in the launch's log."
+NEW_CONNECTIONS = (
+    "write `keep_alive: false` under `requests` to count a new connection into each latency."
+)
 
 
 def at_port(command: Command, port: int) -> Command:
@@ -54,10 +65,15 @@ class DeclaredServer:
     """One launch of a server that a scenario declares.
 
     Attributes:
+        distribution: What it is called in messages.
         port: A free port, for a server that takes one.
+        ports: How many free ports it takes, the further ones in `more_ports`.
+        answer_fix: What to do about a wrong answer.
     """
 
     distribution = "the server"
+    ports = 1
+    answer_fix = "Correct `requests`, or write the right answer under `expect`."
 
     def __init__(self, own: ServerWorkload, *, folder: str, workers: int, path: str | None) -> None:
         """Choose its port.
@@ -68,7 +84,7 @@ class DeclaredServer:
             workers: The number of its processes that answer requests.
             path: Its PATH, where programs of its environment are found; None: the usual one.
         """
-        (self.port,) = free_ports(1)
+        self.port, *self.more_ports = free_ports(self.ports)
         own = own.filled({"port": str(self.port)})
         self._server, self._requests = own.server, own.requests
         self._folder, self._path = folder, path
@@ -152,16 +168,15 @@ class DeclaredServer:
         if self._server is None or self._server.ready is None:
             return self._refusal()
         address = urlsplit(self._server.ready)
-        connection = http.client.HTTPConnection(
-            address.hostname or "", address.port, timeout=QUERY_TIMEOUT_S
-        )
         try:
-            connection.request("GET", _target(address))
-            status = connection.getresponse().status
+            status = ask(
+                address.hostname or "",
+                address.port or http.client.HTTP_PORT,
+                _target(address),
+                within_s=QUERY_TIMEOUT_S,
+            ).status
         except (OSError, http.client.HTTPException) as error:
             return f"{address.geturl()}: {error}"
-        finally:
-            connection.close()
         if not 200 <= status <= 299:
             return f"{address.geturl()}: status {status}"
         return self._refusal()
@@ -181,12 +196,7 @@ class DeclaredServer:
                     fix="Start it, or correct `url`.",
                 )
             if (code := processes.exit_code(root)) is not None:
-                daemon = " Start it in the foreground, not as a daemon." if code == 0 else ""
-                raise ServerError(
-                    what=f"it ended with {code} before it was ready.",
-                    where=self.distribution,
-                    fix=_SEE_LOG + daemon,
-                )
+                raise ended(code, "before it was ready")
             try:
                 processes.wait(POLL_S)
             except TimedOutError:
@@ -200,8 +210,12 @@ class DeclaredServer:
     def _tree(self) -> tuple[int, ...]:
         return () if self._root is None else tuple({self._root, *descendants(self._root)})
 
-    def require_right_answer(self, traffic: Traffic) -> None:
+    def require_right_answer(self, traffic: Traffic, left_s: float) -> None:
         """Send one request before any timing counts, and check its answer.
+
+        Args:
+            traffic: The requests that follow.
+            left_s: The time that the launch has left.
 
         Raises:
             ServerError: the answer is wrong, or the server closes the connection after it.
@@ -215,35 +229,35 @@ class DeclaredServer:
                 else streaming_body(body, streaming)
             )
         kind = {"Content-Type": order.content_type} if order.content_type else {}
-        connection = http.client.HTTPConnection(order.host, order.port, timeout=ANSWER_S)
         try:
-            connection.request(order.method, order.path, body, headers=kind | order.headers)
-            answer = connection.getresponse()
-            content, closes = answer.read(), answer.will_close
+            reply = ask(
+                *(order.host, order.port, order.path),
+                method=order.method,
+                body=body,
+                headers=kind | order.headers,
+                within_s=min(ANSWER_S, left_s),
+            )
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise ServerError(
-                what=f"it did not answer: {str(error) or type(error).__name__}.",
-                where=self.distribution,
-                fix=_SEE_LOG,
-            ) from error
-        finally:
-            connection.close()
-        wrong = answer_error(answer.status, content, expected=order.status, text=order.answer_text)
-        if wrong is None and streaming is not None and not streamed_text(content):
-            wrong = "not a stream"
+            raise silent(error, self.distribution) from error
+        content = reply.content
+        wrong = answer_error(reply.status, content, expected=order.status, text=order.answer_text)
+        wrong = wrong or self.difference(content, streams=streaming is not None)
         if wrong is not None:
             raise ServerError(
-                what=f"{wrong}: {answer.status} {answer.reason}, {content[:200]!r}.",
+                what=f"{wrong}: {reply.status} {printable(reply.reason)}, {content[:200]!r}.",
                 where=f"{order.method} {self._url.geturl()}",
-                fix="Correct `requests`, or write the right answer under `expect`.",
+                fix=self.answer_fix,
             )
-        if closes and order.keeps_connections and streaming is None:
+        if reply.closes and order.keeps_connections and streaming is None:
             raise ServerError(
                 what="it closes the connection after each answer.",
                 where=self.distribution,
-                fix="Let it keep connections (HTTP/1.1), or write `keep_alive: false` under"
-                " `requests` to count a new connection into each latency.",
+                fix=f"Let it keep connections (HTTP/1.1), or {NEW_CONNECTIONS}",
             )
+
+    def difference(self, content: bytes, *, streams: bool) -> str | None:
+        """How an answer of the right status and text is wrong nonetheless; None if it is not."""
+        return "not a stream" if streams and not streamed_text(content) else None
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """Its processes that answer requests; of a running service, none.
@@ -279,12 +293,7 @@ class DeclaredServer:
             )
         return tuple(sorted(found))
 
-    @property
-    def stop_signal(self) -> str:
-        """The signal that asks it to end."""
-        return "" if self._server is None else self._server.stop
-
     def stop(self, pids: tuple[int, ...]) -> None:
         """Ask the root process to end the server."""
-        if process_stat(pids[0]) is not None:
-            os.kill(pids[0], signal.Signals[self.stop_signal])
+        if self._server is not None and process_stat(pids[0]) is not None:
+            os.kill(pids[0], signal.Signals[self._server.stop])

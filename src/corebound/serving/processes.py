@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import math
 import os
 import selectors
 import time
@@ -12,16 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec import Struct
+
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
 from corebound.launch.worker_environment import worker_environment
 from corebound.planning.models import Command
-from corebound.serving.generator.streaming import streamed_text
-from corebound.serving.served_model import ServedModel, ServerError
-from corebound.serving.servers import LOOPBACK, Server, ServerWorker
+from corebound.scenario.fault_wording import printable
+from corebound.serving.served_model import ServerError
 
 # The polling interval for states that cannot be waited for.
 POLL_S = 0.25
+
+
+class ServerWorker(Struct, frozen=True, kw_only=True):
+    """One of a server's worker processes, which answer requests.
+
+    Attributes:
+        id: The server's own name for the worker; a restarted worker keeps it.
+        pid: The worker's process id, or None while it has no process.
+        ready: Whether the server would send it a request.
+    """
+
+    id: str
+    pid: int | None
+    ready: bool
 
 
 class TimedOutError(Exception):
@@ -85,6 +97,11 @@ class Processes:
                 descriptors=(log.fileno(), *pipes),
             )
 
+    @property
+    def left_s(self) -> float:
+        """The time that the launch has left."""
+        return self.deadline_s - time.monotonic()
+
     def execute(self, argv: Sequence[str], folder: Path) -> int:
         """Run a command in a folder until it ends; returns its exit code.
 
@@ -110,7 +127,7 @@ class Processes:
         Raises:
             TimedOutError: the launch has passed its deadline.
         """
-        left_s = self.deadline_s - time.monotonic()
+        left_s = self.left_s
         if left_s <= 0:
             raise TimedOutError
         with selectors.DefaultSelector() as selector:
@@ -124,20 +141,47 @@ class Processes:
         return bool(ready)
 
 
+SEE_LOG = "See its output in the launch's log."
+
+
+def ended(code: int, when: str) -> ServerError:
+    """The error of a server that has ended on its own.
+
+    Args:
+        code: Its exit code.
+        when: When that was, as in "before it was ready".
+    """
+    daemon = " Start it in the foreground, not as a daemon." if code == 0 else ""
+    return ServerError(what=f"it ended with {code} {when}.", where="server", fix=SEE_LOG + daemon)
+
+
+def silent(error: Exception, server: str) -> ServerError:
+    """The error of a server that gave no answer, or none that is HTTP."""
+    # The error may quote what the server sent.
+    said = printable(str(error).strip(), most=200) or type(error).__name__
+    return ServerError(what=f"it did not answer: {said}.", where=server, fix=SEE_LOG)
+
+
 # A worker that has had this many processes before all workers are ready never becomes ready.
 CRASHES = 3
 # The first request may trigger the compilation of the model.
 ANSWER_S = 120.0
-# How often to try to connect to a server whose workers have reported.
-_MOST_ATTEMPTS = 20
-# Thread pools of different sizes add in a different order.
-TOLERANCE = 1e-3
 
 
 def await_workers(
-    server: Server, processes: Processes, *, root: int, count: int
+    workers_now: Callable[[], tuple[ServerWorker, ...]],
+    processes: Processes,
+    *,
+    root: int,
+    count: int,
 ) -> tuple[ServerWorker, ...]:
     """Wait until a server reports that `count` workers are ready.
+
+    Args:
+        workers_now: Its workers at this moment.
+        processes: Those of the launch.
+        root: The server's root process.
+        count: The number of workers to wait for.
 
     Raises:
         ServerError: the server has ended, or a worker crashes each time it is started.
@@ -145,7 +189,7 @@ def await_workers(
     """
     pids_of: dict[str, set[int]] = {}
     while True:
-        workers = server.workers()
+        workers = workers_now()
         if len(workers) == count and all(
             worker.ready and worker.pid is not None for worker in workers
         ):
@@ -156,76 +200,7 @@ def await_workers(
         crashing = next((id_ for id_, pids in pids_of.items() if len(pids) >= CRASHES), None)
         if crashing is not None:
             what = f"worker {crashing} crashed each time it was started."
-        elif (code := processes.exit_code(root)) is not None:
-            what = f"it ended with {code} before its workers were ready."
-        else:
-            processes.wait(POLL_S)
-            continue
-        raise ServerError(
-            what=what,
-            where=server.distribution,
-            fix="See its output in the launch's log.",
-        )
-
-
-def require_correct_answer(
-    server: Server, model: ServedModel, wait: Callable[[float], object]
-) -> None:
-    """Send one request before any timing counts, and check the answer.
-
-    Args:
-        server: The server.
-        model: Its model, with the right answer.
-        wait: Waits for some seconds, and raises if the launch has passed its deadline.
-
-    Raises:
-        ServerError: the answer differs from the model's expected answer.
-    """
-    expected = json.loads(model.expected.read_bytes())
-    status, answer = _answer(server, wait)
-    is_text = isinstance(expected, str)
-    is_right = streamed_text(answer) == expected if is_text else _agrees(answer, expected)
-    if status != http.client.OK or not is_right:
-        right = repr(expected) if is_text else f"class {expected[0][0]}"
-        raise ServerError(
-            what=f"wrong answer: status {status}, {answer[:200]!r}; {right} was expected.",
-            where=server.distribution,
-            fix="Timings of a wrong answer are meaningless. See the launch's log.",
-        )
-
-
-def _answer(server: Server, wait: Callable[[float], object]) -> tuple[int, bytes]:
-    """The answer to one request.
-
-    The only worker of uvicorn reports right before it listens, so a refused connection is tried
-    again for some seconds.
-    """
-    body = server.body.read_bytes()
-    for left in reversed(range(_MOST_ATTEMPTS)):
-        connection = http.client.HTTPConnection(LOOPBACK, server.port, timeout=ANSWER_S)
-        try:
-            headers = {"Content-Type": server.content_type}
-            connection.request("POST", server.path, body=body, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            if not isinstance(error, ConnectionRefusedError) or not left:
-                raise ServerError(
-                    what=f"it did not answer: {str(error) or type(error).__name__}.",
-                    where=server.distribution,
-                    fix="See its output in the launch's log.",
-                ) from error
-        finally:
-            connection.close()
-        wait(POLL_S)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _agrees(answer: bytes, expected: list[list[float]]) -> bool:
-    """Whether the most likely class and its probability are as expected."""
-    try:
-        (index, probability), *_ = json.loads(answer)
-        likely = math.isclose(probability, expected[0][1], rel_tol=TOLERANCE)
-    except (ValueError, TypeError):
-        return False
-    return bool(index == expected[0][0] and likely)
+            raise ServerError(what=what, where="server", fix=SEE_LOG)
+        if (code := processes.exit_code(root)) is not None:
+            raise ended(code, "before its workers were ready")
+        processes.wait(POLL_S)

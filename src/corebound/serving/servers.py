@@ -1,19 +1,19 @@
-"""The servers that can be measured: how each is configured, queried and stopped."""
+"""The servers that come with corebound, declared as one of the user's own is.
+
+Besides, their workers report themselves, and the right answer is known.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Protocol
-
-from msgspec import Struct
 
 from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
@@ -27,87 +27,116 @@ from corebound.planning.servers import (
     torchserve_workers,
 )
 from corebound.scenario.cell import Cell
+from corebound.scenario.server_workload import Requests, ServerProcess, ServerWorkload, StopSignal
+from corebound.serving.asking import LOOPBACK, QUERY_TIMEOUT_S, ask
+from corebound.serving.generator.streaming import streamed_text
+from corebound.serving.own_server import DeclaredServer
+from corebound.serving.processes import Processes, ServerWorker, await_workers
 from corebound.serving.served_model import ServedModel, ServerError
 from corebound.worker import protocol
 
-LOOPBACK = "127.0.0.1"
-
-
-class ServerWorker(Struct, frozen=True, kw_only=True):
-    """One of a server's worker processes, which answer requests.
-
-    Attributes:
-        id: The server's own name for the worker; a restarted worker keeps it.
-        pid: The worker's process id, or None while it has no process.
-        ready: Whether the server would send it a request.
-    """
-
-    id: str
-    pid: int | None
-    ready: bool
-
-
-class Server(Protocol):
-    """The server of one launch; call `write` before starting its process.
-
-    Attributes:
-        distribution: The name of its Python package.
-        port: The port for requests, on the loopback interface.
-        path: The URL path of requests.
-        body: The file with the body of every request.
-        content_type: The content type of the body.
-    """
-
-    distribution: str
-    port: int
-    path: str
-    body: Path
-    content_type: str
-
-    def write(self, folder: Path) -> dict[str, str]:
-        """Write the files that its command reads to the folder it starts in.
-
-        Returns:
-            The environment variables that it needs in addition to those of the cell.
-
-        Raises:
-            ServerError: something that the server needs is missing.
-        """
-
-    def workers(self) -> tuple[ServerWorker, ...]:
-        """The workers that the server reports, by id; empty while it does not respond."""
-
-    def stop(self, pids: tuple[int, ...]) -> None:
-        """Ask the server to end. `pids` are all its processes, the root process first."""
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """Different ports of the loopback interface that are free at this moment."""
-    with ExitStack() as sockets:
-        ports = []
-        for _ in range(count):
-            server_socket = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            server_socket.bind((LOOPBACK, 0))
-            ports.append(int(server_socket.getsockname()[1]))
-    return tuple(ports)
-
-
 MODEL_NAME = "classifier"
+COMPLETIONS = "/v1/completions"
 ARCHIVE = f"{MODEL_NAME}.mar"
 
 # The queue in which requests wait for a worker. A shorter one would answer a burst with 503.
 QUEUE_LENGTH = 10_000
 # Longer than any launch, so that only the runner's deadline applies.
 RESPONSE_S = 3600
-QUERY_TIMEOUT_S = 2.0
 
 
-class TorchServe:
+# Thread pools of different sizes add in a different order.
+TOLERANCE = 1e-3
+
+
+class BuiltInServer(DeclaredServer):
+    """A server of a model that corebound made.
+
+    A worker reports once it has loaded its model. With several workers uvicorn opens its port long
+    before, so the port says nothing.
+    """
+
+    answer_fix = "Timings of a wrong answer are meaningless. See the launch's log."
+
+    def __init__(
+        self,
+        distribution: str,
+        model: ServedModel,
+        *,
+        body: Path,
+        reports: Path,
+        workers: int,
+        file: Path | None = None,
+        path: str = "/predict",
+        ready: str | None = None,
+        stop: StopSignal = "SIGTERM",
+    ) -> None:
+        """Choose its port.
+
+        Args:
+            distribution: The name of its Python package.
+            model: The model to serve, with the right answer.
+            body: The file with the body of every request.
+            reports: The folder in which each worker writes a file named after its process id.
+            workers: The number of its workers.
+            file: The file of the model that it reads; None: the one in TorchScript.
+            path: The path of requests.
+            ready: The address that tells that it is ready; None: it accepts connections.
+            stop: The signal that ends it and its workers.
+        """
+        url = f"http://{LOOPBACK}:{{port}}{path}"
+        process = ServerProcess(command=(distribution,), ready=ready, stop=stop)
+        declared = ServerWorkload(server=process, requests=Requests(url=url, body=body.name))
+        super().__init__(declared, folder=str(body.parent), workers=workers, path=None)
+        self.distribution = distribution
+        self._model, self._file, self._reports = model, file or model.file, reports
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Tell it its port and its model: in variables, which uvicorn reads, and in files."""
+        (folder / MODEL_FILE).symlink_to(self._file)
+        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
+        told = {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._file)}
+        return super().write(folder) | told
+
+    def await_ready(self, processes: Processes, root: int | None) -> None:
+        """Wait until all its workers are ready, and until it accepts connections."""
+        if root is None:
+            raise ValueError("corebound starts a built-in server")
+        await_workers(self.workers, processes, root=root, count=self._count)
+        super().await_ready(processes, root)
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """The live processes that have reported, by process id."""
+        pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
+        return tuple(
+            ServerWorker(id=str(pid), pid=pid, ready=True)
+            for pid in pids
+            if process_stat(pid) is not None
+        )
+
+    def difference(self, content: bytes, *, streams: bool) -> str | None:
+        """How an answer differs from the right one; None if it does not."""
+        expected = json.loads(self._model.expected.read_bytes())
+        if streamed_text(content) == expected if streams else _agrees(content, expected):
+            return None
+        right = repr(expected) if streams else f"class {expected[0][0]}"
+        return f"wrong answer, {right} was expected"
+
+
+def _agrees(answer: bytes, expected: list[list[float]]) -> bool:
+    """Whether the most likely class and its probability are as expected."""
+    try:
+        (index, probability), *_ = json.loads(answer)
+        likely = math.isclose(probability, expected[0][1], rel_tol=TOLERANCE)
+    except (ValueError, TypeError):
+        return False
+    return bool(index == expected[0][0] and likely)
+
+
+class TorchServe(BuiltInServer):
     """One TorchServe instance, with a port per interface and its own folders."""
 
-    distribution = "torchserve"
-    path = f"/predictions/{MODEL_NAME}"
-    content_type = "image/jpeg"
+    ports = 5
 
     def __init__(
         self,
@@ -116,6 +145,7 @@ class TorchServe:
         workers: int,
         pinned: Sequence[Sequence[CpuId]] | None,
         python: Path,
+        reports: Path,
     ) -> None:
         """Choose its ports.
 
@@ -125,13 +155,18 @@ class TorchServe:
             pinned: The CPUs that its CPU launcher binds each worker to, the same
                 number for each; None: do not use the CPU launcher.
             python: The interpreter of the server's environment.
+            reports: As for other servers.
         """
-        self._model = model
-        self.body = model.jpeg
-        self._workers = workers
+        super().__init__(
+            *("torchserve", model),
+            body=model.jpeg,
+            reports=reports,
+            workers=workers,
+            path=f"/predictions/{MODEL_NAME}",
+        )
         self.pinned = pinned
         self._bin = python.parent
-        self.port, self._management, self._metrics, *self._grpc = free_ports(5)
+        self._management, self._metrics, *self._grpc = self.more_ports
 
     def write(self, folder: Path) -> dict[str, str]:
         """Write the configuration and link the archive.
@@ -156,14 +191,18 @@ class TorchServe:
         path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
         home = os.environ.get("JAVA_HOME")
         inherited = {"JAVA_HOME": home} if home else {}
-        return inherited | {
-            "PATH": path,
-            "VIRTUAL_ENV": str(self._bin.parent),
-            "TEMP": str(folder / "temporary"),
-            "TMPDIR": str(folder / "temporary"),
-            "LOG_LOCATION": str(folder / "logs"),
-            "METRICS_LOCATION": str(folder / "logs"),
-        }
+        return (
+            super().write(folder)
+            | inherited
+            | {
+                "PATH": path,
+                "VIRTUAL_ENV": str(self._bin.parent),
+                "TEMP": str(folder / "temporary"),
+                "TMPDIR": str(folder / "temporary"),
+                "LOG_LOCATION": str(folder / "logs"),
+                "METRICS_LOCATION": str(folder / "logs"),
+            }
+        )
 
     def _settings(self, store: Path) -> dict[str, str]:
         return {
@@ -175,7 +214,7 @@ class TorchServe:
             # Only this host can reach the loopback interface.
             "disable_token_authorization": "true",
             "disable_system_metrics": "true",
-            **torchserve_workers(self._workers, self.pinned),
+            **torchserve_workers(self._count, self.pinned),
             "default_response_timeout": str(RESPONSE_S),
             "job_queue_size": str(QUEUE_LENGTH),
             "load_models": ARCHIVE,
@@ -210,13 +249,8 @@ class TorchServe:
 
 
 def _query(port: int, path: str) -> object:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=QUERY_TIMEOUT_S)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return json.loads(response.read()) if response.status == http.client.OK else None
-    finally:
-        connection.close()
+    reply = ask(LOOPBACK, port, path, within_s=QUERY_TIMEOUT_S)
+    return json.loads(reply.content) if reply.status == http.client.OK else None
 
 
 def _is_java(pid: int) -> bool:
@@ -224,102 +258,9 @@ def _is_java(pid: int) -> bool:
     return stat is not None and stat.name == "java"
 
 
-class _ReportingServer:
-    """A server whose workers are known from the reports that they write when ready."""
-
-    path = "/v1/completions"
-    content_type = "application/json"
-
-    def __init__(self, model: Path, body: Path, *, reports: Path) -> None:
-        """Choose its port.
-
-        Args:
-            model: The file of the model to serve.
-            body: The file with the body of every request.
-            reports: The folder in which each worker writes a file named after its process id.
-        """
-        self._model = model
-        self.body = body
-        self._reports = reports
-        (self.port,) = free_ports(1)
-
-    def write(self, folder: Path) -> dict[str, str]:
-        """Link the model and write the port to a file."""
-        (folder / MODEL_FILE).symlink_to(self._model)
-        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
-        return {}
-
-    def workers(self) -> tuple[ServerWorker, ...]:
-        """The live processes that have reported, by process id."""
-        pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
-        return tuple(
-            ServerWorker(id=str(pid), pid=pid, ready=True)
-            for pid in pids
-            if process_stat(pid) is not None
-        )
-
-    def stop(self, pids: tuple[int, ...]) -> None:
-        """Terminate the root process, which ends its workers."""
-        os.kill(pids[0], signal.SIGTERM)
-
-
-class LitServe(_ReportingServer):
-    """One LitServe instance."""
-
-    distribution = "litserve"
-    path = "/predict"
-
-    def workers(self) -> tuple[ServerWorker, ...]:
-        """The live workers that have reported; ready once the server's health check passes."""
-        alive = super().workers()
-        return alive if alive and self._is_healthy() else ()
-
-    def stop(self, pids: tuple[int, ...]) -> None:
-        """Interrupt the root process, which ends the others; it would not do so on SIGTERM."""
-        os.kill(pids[0], signal.SIGINT)
-
-    def _is_healthy(self) -> bool:
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=QUERY_TIMEOUT_S)
-        try:
-            connection.request("GET", "/health")
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-
-class TextFastApi(_ReportingServer):
-    """A language model in a FastAPI application on uvicorn, which reads its weights from no file.
-
-    A worker reports once it has loaded its model, right before uvicorn lets it accept
-    connections. With several workers uvicorn opens the port long before, so the port says nothing.
-    """
-
-    distribution = "fastapi"
-
-    def write(self, folder: Path) -> dict[str, str]:
-        """The port, which uvicorn reads from its environment, and the model; writes no files."""
-        del folder
-        return {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._model)}
-
-
-class FastApi(TextFastApi):
-    """A classifier in a FastAPI application on uvicorn."""
-
-    path = "/predict"
-    content_type = "image/jpeg"
-
-
-class LlamaServer(_ReportingServer):
-    """llama.cpp's server: one process, which reports once it has written a first text."""
-
-    distribution = "llama-server"
-
-
 def server_of(
     cell: Cell, placement: Placement, python: Path, model: ServedModel | None, reports: Path
-) -> Server:
+) -> BuiltInServer:
     """The server of a cell.
 
     Args:
@@ -332,19 +273,22 @@ def server_of(
     if model is None:
         raise ValueError("a built-in server has a model")
     parameters = dict(cell.parameters)
+    is_text, is_onnx = "context" in parameters, parameters.get("runtime") == "onnxruntime"
+    slots = placement.slots
+    make = partial(BuiltInServer, cell.framework, model, reports=reports, workers=len(slots))
     match cell.framework:
         case "llama-server":
-            return LlamaServer(model.gguf, model.text_request, reports=reports)
-        case "fastapi" if "context" in parameters:
-            return TextFastApi(model.file, model.text_request, reports=reports)
+            return make(body=model.text_request, file=model.gguf, path=COMPLETIONS)
+        case "fastapi" if is_text:
+            return make(body=model.text_request, path=COMPLETIONS)
         case "fastapi":
-            is_onnx = parameters.get("runtime") == "onnxruntime"
-            return FastApi(model.onnx if is_onnx else model.file, model.jpeg, reports=reports)
+            return make(body=model.jpeg, file=model.onnx if is_onnx else None)
         case "litserve":
-            return LitServe(model.file, model.json, reports=reports)
-    slots = placement.slots
+            # On SIGTERM it would not end its other processes.
+            health = f"http://{LOOPBACK}:{{port}}/health"
+            return make(body=model.json, ready=health, stop="SIGINT")
     pinned = tuple(slot.cpus for slot in slots) if server_binds_workers(cell) else None
-    return TorchServe(model, workers=len(slots), pinned=pinned, python=python)
+    return TorchServe(model, workers=len(slots), pinned=pinned, python=python, reports=reports)
 
 
 def find_java(variables: Mapping[str, str] = os.environ) -> str | None:

@@ -30,24 +30,23 @@ from corebound.records.launch_record import Served, Status, Worker
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Traffic, Warmed
 from corebound.serving import checks
-from corebound.serving.own_server import DeclaredServer
+from corebound.serving.own_server import NEW_CONNECTIONS, DeclaredServer
 from corebound.serving.processes import (
     POLL_S,
     Processes,
+    ServerWorker,
     TimedOutError,
-    await_workers,
-    require_correct_answer,
+    ended,
 )
 from corebound.serving.served_model import Execute, ServedModel, ServerError
-from corebound.serving.servers import LOOPBACK, Server, ServerWorker
 from corebound.worker import protocol
 
 # How long a server may take to stop when asked to. TorchServe takes 3 to 8 s.
 STOP_S = 20.0
 # The launch fails if more than this share of requests fails: throughput is then meaningless.
 MOST_ERRORS = 0.01
-
-AnyServer = Server | DeclaredServer
+# The errors of a server that closes a connection before it answers.
+_CLOSED = {"closed", "reset"}
 
 GENERATOR = ("-m", "corebound.serving.generator")
 
@@ -69,7 +68,7 @@ class ServingSpec(AnyLaunchSpec, frozen=True, kw_only=True):
 
     command: Command | None
     model: Callable[[Execute], ServedModel | None]
-    server: Callable[[ServedModel | None, Path], AnyServer]
+    server: Callable[[ServedModel | None, Path], DeclaredServer]
     traffic: Traffic
     reports_itself: bool = True
     generator: Path
@@ -218,10 +217,10 @@ class _Session:
                 cgroup=limit.procs,
             )
         try:
-            self._await_ready(server)
+            server.await_ready(self._processes, self._root)
             startup_ns = time.monotonic_ns() - started_ns
             self._phase = "check"
-            self._require_right_answer(server, model)
+            server.require_right_answer(self._spec.traffic, self._processes.left_s)
             self._phase = "requests"
             self._warm_up(server)
             ready = server.workers()
@@ -256,7 +255,7 @@ class _Session:
             began_us=None if started_ns is None else (answered.began_ns - started_ns) // 1000,
         )
 
-    def _require_answers(self, server: AnyServer) -> None:
+    def _require_answers(self, server: DeclaredServer) -> None:
         answered = self._served.answered if self._served else None
         if self._served and answered is not None and (search := answered.search) is not None:
             if search.within_per_s is not None or why_dropped(self._served) is not None:
@@ -272,48 +271,22 @@ class _Session:
         if answered is None or failed <= MOST_ERRORS * (answered.ok + failed):
             return
         kinds = ", ".join(f"{kind}: {count}" for kind, count in answered.errors.items())
+        is_closing = answered.errors.keys() <= _CLOSED
         raise ServerError(
             what=f"{failed} of {answered.ok + failed} requests failed ({kinds}).",
             where=server.distribution,
-            fix="See the server's output in the launch's log.",
+            fix="See the server's output in the launch's log."
+            + (f" If it closes connections after some requests, {NEW_CONNECTIONS}" * is_closing),
         )
 
-    def _await_ready(self, server: AnyServer) -> None:
-        if isinstance(server, DeclaredServer):
-            server.await_ready(self._processes, self._root)
-        elif self._root is not None:
-            count = len(self._spec.placement.slots)
-            await_workers(server, self._processes, root=self._root, count=count)
-
-    def _require_right_answer(self, server: AnyServer, model: ServedModel | None) -> None:
-        if isinstance(server, DeclaredServer):
-            server.require_right_answer(self._spec.traffic)
-        elif model is not None:
-            require_correct_answer(server, model, self._processes.wait)
-
-    def _order(self, server: AnyServer) -> GeneratorOrder:
-        if isinstance(server, DeclaredServer):
-            return server.order(self._spec.traffic)
-        return GeneratorOrder(
-            traffic=self._spec.traffic,
-            host=LOOPBACK,
-            port=server.port,
-            path=server.path,
-            content_type=server.content_type,
-            body_files=(str(server.body),),
-        )
-
-    def _warm_up(self, server: AnyServer) -> None:
+    def _warm_up(self, server: DeclaredServer) -> None:
         """Start the load generator, and have it warm up the server."""
         spec = self._spec
         command = Command(argv=(str(spec.generator), *GENERATOR), env=())
         pid = self._processes.spawn(command, pipes=self._connection.child_ends)
         # Set this before its first thread starts, so that all its threads inherit it.
         os.sched_setaffinity(pid, spec.generator_cpus)
-        self._connection.started(
-            pid,
-            self._order(server),
-        )
+        self._connection.started(pid, server.order(self._spec.traffic))
         self._listen(lambda: self._connection.warmed is not None)
 
     def _tree(self) -> tuple[int, ...]:
@@ -375,37 +348,31 @@ class _Session:
             # Its complaint about the end would hide the server's last output in the log.
             with suppress(ProcessLookupError):
                 os.kill(self._connection.pid, signal.SIGKILL)
-            raise ServerError(
-                what=f"it ended with {code} while requests were sent.",
-                where="server",
-                fix="See its output in the launch's log.",
-            )
+            raise ended(code, "while requests were sent")
 
-    def _stop(self, server: AnyServer) -> int:
-        """Ask the server to stop and wait up to `STOP_S`; the rest is killed later."""
+    def _stop(self, server: DeclaredServer) -> int:
+        """Ask the server to stop, and require that nothing is left of it after `STOP_S`."""
         began_ns = time.monotonic_ns()
         if pids := self._tree():
             server.stop(pids)
         stop_by_s = time.monotonic() + STOP_S
-        while cpu_ns_by_process(pids) and time.monotonic() < stop_by_s:
+        while (left := self._left()) and time.monotonic() < stop_by_s:
             self._processes.wait(POLL_S / 5)
-        if isinstance(server, DeclaredServer):
-            self._require_end(server)
-        return time.monotonic_ns() - began_ns
-
-    def _require_end(self, server: DeclaredServer) -> None:
-        """Check that nothing is left of a server, not even what it started and left alone."""
-        supervised = processes_below(self._supervision.pid)
-        ours = self._supervision.spawned - {self._root}
-        ours |= {below for pid in ours for below in descendants(pid)}
-        left = sorted(name for pid, name in supervised.items() if pid not in ours)
         if left:
             raise ServerError(
-                what=f"it left {', '.join(left)} running {STOP_S:g} s after {server.stop_signal}.",
+                what=f"it left {', '.join(left)} running {STOP_S:g} s after it was asked to end.",
                 where="server",
                 fix="Let it end all that it started, or write the signal that it ends on, such as"
                 " `stop: SIGINT`.",
             )
+        return time.monotonic_ns() - began_ns
+
+    def _left(self) -> list[str]:
+        """The names of what is left of a server, also of what it started and left alone."""
+        supervised = processes_below(self._supervision.pid)
+        ours = self._supervision.spawned - {self._root}
+        ours |= {below for pid in ours for below in descendants(pid)}
+        return sorted(name for pid, name in supervised.items() if pid not in ours)
 
     def _workers(self) -> tuple[Worker, ...]:
         spec = self._spec

@@ -11,8 +11,9 @@ import pytest
 from corebound.launch import thread_sampler
 from corebound.launch.thread_sampler import ThreadSampler
 from corebound.launch.worker_connection import Pipes
+from corebound.serving.processes import ServerWorker
 from corebound.serving.served_model import ServedModel
-from corebound.serving.servers import FastApi, ServerWorker, TorchServe, find_java
+from corebound.serving.servers import BuiltInServer, TorchServe, find_java
 from corebound.worker import protocol
 
 
@@ -38,7 +39,9 @@ def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     folder = tmp_path / "work"
     folder.mkdir()
     python = tmp_path / "environment" / "bin" / "python"
-    server = TorchServe(ServedModel(folder=tmp_path), workers=2, pinned=None, python=python)
+    model = ServedModel(folder=tmp_path)
+    model.jpeg.touch()
+    server = TorchServe(model, workers=2, pinned=None, python=python, reports=tmp_path)
     told = server.write(folder)
     assert told["PATH"].split(os.pathsep)[0] == str(python.parent)
     lines = (folder / "config.properties").read_text(encoding="utf-8").splitlines()
@@ -67,8 +70,11 @@ def test_every_interface_has_its_own_port(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(set(ports)) == len(ports) == 5
 
 
-def test_workers_of_fastapi_are_the_live_processes_that_have_reported(tmp_path: Path) -> None:
-    server = FastApi(tmp_path / "model.pt", tmp_path / "image.jpg", reports=tmp_path)
+def test_workers_are_the_live_processes_that_have_reported(
+    tmp_path: Path,
+) -> None:
+    model = ServedModel(folder=tmp_path)
+    server = BuiltInServer("fastapi", model, body=model.jpeg, reports=tmp_path, workers=2)
     (tmp_path / f"{os.getpid()}.json").touch()
     ended = subprocess.Popen(("true",))
     ended.wait()

@@ -15,6 +15,8 @@ from corebound.serving.generator.streaming import Clock, TokenStream, TokenTimes
 
 # No model server sends this much before the body.
 MOST_HEAD_BYTES = 65_536
+# What is kept of a body, in which a text is looked for: one without end must not fill the memory.
+MOST_BODY_BYTES = 64 * 2**20
 _BEGINNING = b"HTTP/1."
 
 
@@ -261,7 +263,9 @@ class _Connection(asyncio.Protocol):
         except MalformedError:
             self._end("not HTTP")
             return
-        if complete:
+        if len(self._body) > MOST_BODY_BYTES:
+            self._end("too long")
+        elif complete:
             # llama-server announces that it keeps a connection after a stream, but closes it.
             keeps = self._response.keeps and self._stream is None
             self._end(self._error(self._response.status), keeps=keeps)
