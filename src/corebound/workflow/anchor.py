@@ -67,7 +67,7 @@ def prepare_anchored(
     """
     if not request.files or len(anchors) > _MOST_ANCHORS or request.project_python is not None:
         raise InputError(
-            what="an anchored run needs scenario files, one anchor or two, and no --project-python.",
+            what="it takes scenario files, one anchor or two, and no --project-python.",
             where="--anchor",
             fix="Write `corebound run scenarios --anchor v1.2`. The second anchor is the one that"
             " the first replaces.",

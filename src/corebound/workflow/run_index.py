@@ -22,6 +22,7 @@ from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, e
 from corebound.records import cache, documents, history_files, jsonl
 from corebound.records.cache import CacheFile, Pinned
 from corebound.records.history import (
+    ANCHORED,
     HistoryPoint,
     HistoryPoints,
     PointsSummary,
@@ -444,6 +445,8 @@ def read_suite(records: Path, *, pooled: bool = False) -> Suite:
         faults += (fault for run in runs for fault in run.summary.faults)
         latest = max(filter(None, (latest, *runs)), key=_moment)
     imported, damaged = history_files.read_all(records)
+    # Its points are of any machine.
+    folders[ANCHORED] = all_folders
     own = joined_folders(all_folders)
     all_series = sorted((*own, *imported), key=lambda series: series.id)
     return Suite(

@@ -103,12 +103,12 @@ def _level(logs: Array, errors: Array) -> tuple[float, float]:
     Source: the random-effects mean of DerSimonian & Laird (1986), with the variance between
     nights of Paule & Mandel (1982).
     """
-    variances = _variances(logs, errors)
+    variances = error_variances(logs, errors)
     weights = 1 / (between_variance(logs, variances) + variances)
     return float(np.average(logs, weights=weights)), 1 / math.sqrt(float(weights.sum()))
 
 
-def _variances(logs: Array, errors: Array) -> Array:
+def error_variances(logs: Array, errors: Array) -> Array:
     """The variance of each night's own error; unknown ones are as large as the others'."""
     known = errors[errors > 0]
     typical = median(known) if known.size else spread_of(np.diff(logs)) / _OF_TWO
@@ -128,7 +128,7 @@ def _own_levels(logs: Array, errors: Array, models: Sequence[str]) -> Array:
     if len(names) < 2:
         return np.zeros_like(logs)
     number = np.array([names.index(model) for model in models])
-    variances = _variances(logs, errors)
+    variances = error_variances(logs, errors)
     pairs = np.flatnonzero(number[1:] != number[:-1])
     design = np.zeros((pairs.size, len(names)))
     rows = np.arange(pairs.size)

@@ -302,9 +302,9 @@ def _analyse_anchored(
     change_points = tuple(deduplicate_change_points([tuple(filter(is_shared, shared)), of_models]))
     early = None
     if not is_retired:
-        early = early_warning(pooled, change_points, threshold=series.margin)
+        early = early_warning(pooled, change_points, threshold=series.margin, weighted=True)
         if early is None or not is_shared(early):
-            early = early_warning(history, change_points, threshold=series.margin)
+            early = early_warning(history, change_points, threshold=series.margin, weighted=True)
     return _SeriesResult(steps=change_points, early=early, values=pooled.level_since(0).size)
 
 

@@ -96,7 +96,7 @@ def _anchored(
         }
         for head in by_commit.values():
             for sha, anchor in pinned.items():
-                yield _anchored_point(run, several[0][0], several[0][1], key, head, sha, anchor)
+                yield _anchored_point(run, several[0][0], key, sha=sha, head=head, anchor=anchor)
 
 
 def _name_in(names: Iterable[str | None], sha: str) -> str | None:
@@ -106,13 +106,14 @@ def _name_in(names: Iterable[str | None], sha: str) -> str | None:
 def _anchored_point(
     run: Run,
     source: ScenarioSource,
-    scenario: Scenario,
     key: str,
-    head: Sequence[Launch],
+    *,
     sha: str,
+    head: Sequence[Launch],
     anchor: Sequence[Launch],
 ) -> Series:
     """The series of one point of a cell: the ratio with its interval, and that of each block."""
+    scenario = Scenario.model_validate(source.document)
     measure = measure_for(scenario, run.profile)
     now = summarise(head[0].cell, head, measure.warmup)
     pinned = summarise(anchor[0].cell, anchor, measure.warmup) if anchor else None
