@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from benchmarks.simulation.histories import NEAR, TYPICAL_NS, Array, rate
 from benchmarks.simulation.nights import Truth, Watch
@@ -74,14 +75,14 @@ class Nights(Struct, frozen=True, kw_only=True):
     levels: Array
     host: Array
     spread: Array
-    fails: Array
+    fails: NDArray[np.bool_]
 
 
 def _nights(rng: np.random.Generator) -> Nights:
     kinds = rng.integers(0, 2, NIGHTS)
     kinds[rng.random(NIGHTS) < OUTAGE] = -1
     # The nights with the change have machines of both kinds, in any order.
-    kinds[[CHANGE, CHANGE + 1, CHANGE + 2]] = rng.permutation([0, 1, rng.integers(0, 2)])
+    kinds[[CHANGE, CHANGE + 1, CHANGE + 2]] = rng.permutation(np.array([0, 1, rng.integers(0, 2)]))
     levels = np.zeros((2, NIGHTS, BENCHMARKS))
     levels += rng.normal(0, KIND, (2, 1, BENCHMARKS))
     levels[:, CHANGE:, :EVERYWHERE] += SIZE

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from corebound.machine.identity import MACHINE_ID_VARIABLE
 from corebound.records import jsonl
 from corebound.records.history import ANCHORED
 from corebound.records.run_record import Run
@@ -50,7 +49,7 @@ def measure(toy: Toy, night: int, *anchors: str) -> str:
     night_of_it = corebound(
         toy.folder,
         *("nightly", "--profile", "quick", "--budget", "5m", "--to", "public", *words),
-        **{MACHINE_ID_VARIABLE: f"machine-{night}"},
+        COREBOUND_MACHINE_ID=f"machine-{night}",
     )
     assert night_of_it.code in {0, 1}, night_of_it.out + night_of_it.err
     return night_of_it.out + night_of_it.err

@@ -82,13 +82,13 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     if run is None or change.series.project is not None:
         return None
     anchored = change.series.is_anchored
-    source = run.source_of(change.series.scenario + COMMITS_SUFFIX * anchored)
+    source = run.source_of(change.series.scenario)
     if source is None:
         return None
     scenario = Scenario.model_validate(source.document)
     cells: Sequence[Cell] = expand(scenario, source.path, run.profile)
     if anchored:
-        cells = [_without_commit(cell, change.series.scenario) for cell in cells]
+        cells = [*map(_without_commit, cells)]
     cell = next((cell for cell in cells if cell.key == change.series.cell), None)
     if cell is None or cell.environment != PROJECT or cell.commit is not None:
         return None
@@ -101,9 +101,10 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     return CommitPair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
 
 
-def _without_commit(cell: Cell, scenario: str) -> Cell:
+def _without_commit(cell: Cell) -> Cell:
     """The cell of the scenario's file, of one that an anchored run repeated for each commit."""
     axes = tuple(pair for pair in cell.axes if pair[0] != "commit")
+    scenario = cell.scenario.removesuffix(COMMITS_SUFFIX)
     return replace(cell, scenario=scenario, axes=axes, environment=PROJECT, commit=None)
 
 

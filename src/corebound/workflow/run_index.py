@@ -33,7 +33,9 @@ from corebound.records.jsonl import Stored, UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
+from corebound.stats.history.anchored import chained
 from corebound.stats.history.pooled import pooled_series
+from corebound.stats.history.regressions import arrays_of
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
 # A comparison page needs the launches of this many files at once; they are large.
@@ -468,6 +470,9 @@ def joined_folders(folders: Iterable[IndexedFolder]) -> tuple[Series, ...]:
     for folder in folders:
         for series in folder.series:
             by_id.setdefault(series.id, []).append(series)
-    return tuple(
+    together = (
         parts[0] if len(parts) == 1 else joined(parts)[0] for _, parts in sorted(by_id.items())
+    )
+    return tuple(
+        chained(series, arrays_of(series)) if series.is_anchored else series for series in together
     )

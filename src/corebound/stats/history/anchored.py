@@ -7,6 +7,7 @@ others do not is told of those models, from their own points.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -15,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.records.history import ANCHOR_KEY, MACHINE_KEY, EnvironmentKey, Series
+from corebound.records.history import ANCHOR_KEY, MACHINE_KEY, EnvironmentKey, HistoryPoints, Series
 from corebound.stats.between_hosts import between_variance
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
@@ -30,6 +31,10 @@ _REACH = normal_quantile((1 + CONFIDENCE) / 2)
 _HALF = 0.5
 # Normal values' standard deviation of a difference of two.
 _OF_TWO = math.sqrt(2)
+# Nothing is more exact than this, as a logarithm.
+_LEAST_ERROR = 1e-6
+# Between the anchor that values are relative to and the one that they were measured with.
+_CHAINED = " through "
 
 _Evidence: TypeAlias = dict[str, tuple[float, float]]
 
@@ -111,8 +116,13 @@ def _level(logs: Array, errors: Array) -> tuple[float, float]:
 def error_variances(logs: Array, errors: Array) -> Array:
     """The variance of each night's own error; unknown ones are as large as the others'."""
     known = errors[errors > 0]
-    typical = median(known) if known.size else spread_of(np.diff(logs)) / _OF_TWO
-    return np.maximum(np.where(errors > 0, errors, typical), 1e-6) ** 2
+    typical = median(known) if known.size else _own_spread(logs)
+    return np.maximum(np.where(errors > 0, errors, typical), _LEAST_ERROR) ** 2
+
+
+def _own_spread(logs: Array) -> float:
+    """The spread of points from one to the next, which a change moves once."""
+    return spread_of(np.diff(logs)) / _OF_TWO if logs.size > 1 else 0.0
 
 
 def _own_levels(logs: Array, errors: Array, models: Sequence[str]) -> Array:
@@ -140,7 +150,7 @@ def _own_levels(logs: Array, errors: Array, models: Sequence[str]) -> Array:
     # Levels sum up to none; the pseudo-inverse takes the one with the least squares.
     levels = np.linalg.pinv(scaled.T @ design) @ (scaled.T @ differences)
     residuals = logs - levels[number]
-    noise = max(spread_of(np.diff(residuals)) / _OF_TWO, 1e-6)
+    noise = max(_own_spread(residuals), _LEAST_ERROR)
     own = noise**2 / np.bincount(number)
     between = between_variance(levels, own)
     shrunk = levels * between / (between + own)
@@ -152,9 +162,53 @@ def _models(keys: Sequence[EnvironmentKey]) -> list[str]:
 
 
 def _without_machine(key: EnvironmentKey) -> EnvironmentKey:
-    return tuple(pair for pair in key if pair[0] != MACHINE_KEY)
+    """What the levels of CPU models are compared in; a chained anchor counts as its successor."""
+    return tuple(
+        (name, which.partition(_CHAINED)[0] if name == ANCHOR_KEY else which)
+        for name, which in key
+        if name != MACHINE_KEY
+    )
 
 
-def anchor_of(series: Series) -> str:
-    """The anchor that the latest point is relative to."""
-    return dict(series.points.environment_keys[-1]).get(ANCHOR_KEY, "")
+def chained(series: Series, history: HistoryArrays) -> Series:
+    """The series relative to its latest anchor, where nights measured two anchors in turns.
+
+    The ratio of both anchors is the mean over the nights that measured both, see `_level`. Earlier
+    points are multiplied by it, and their `anchor` says how uncertain that makes them together.
+    Without such nights nothing relates the anchors, and a new segment begins.
+    """
+    points = [*series.points]
+    names = [dict(point.environment_key)[ANCHOR_KEY] for point in points]
+    anchors = [*dict.fromkeys(reversed(names))]
+    if len(anchors) < 2:
+        return series
+    by_run = {
+        anchor: {point.run: at for at, point in enumerate(points) if names[at] == anchor}
+        for anchor in anchors
+    }
+    kept = [point for at, point in enumerate(points) if names[at] == anchors[0]]
+    shift, variance, latest = 0.0, 0.0, anchors[0]
+    for new, old in itertools.pairwise(anchors):
+        both = [(by_run[old][run], by_run[new][run]) for run in by_run[old] if run in by_run[new]]
+        first, second = np.array(both, dtype=np.int64).reshape(-1, 2).T
+        ratios = history.logs[first] - history.logs[second]
+        own = np.hypot(history.errors[first], history.errors[second])
+        # A night of unknown error would seem to be exact.
+        measured = ~np.isnan(ratios) & (own > 0)
+        if measured.any():
+            link, error = _level(ratios[measured], own[measured])
+            shift, variance = shift + link, variance + error**2
+            told = f"{latest}{_CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
+        else:
+            shift, variance, latest, told = 0.0, 0.0, old, old
+        alone = [at for run, at in by_run[old].items() if run not in by_run[new]]
+        kept += HistoryPoints.of(
+            replace(points[at], environment_key=_with_anchor(points[at].environment_key, told))
+            for at in alone
+        ).scaled(math.exp(-shift))
+    kept.sort(key=lambda point: (point.at, point.run or ""))
+    return replace(series, points=HistoryPoints.of(kept))
+
+
+def _with_anchor(key: EnvironmentKey, anchor: str) -> EnvironmentKey:
+    return tuple((name, anchor if name == ANCHOR_KEY else which) for name, which in key)

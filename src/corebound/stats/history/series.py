@@ -64,13 +64,13 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
         if run.snapshot_in([own[0].cell.environment]) is None and not _is_anchored(run, own)
     )
     # A comparison measures given commits: one without a value does not end their series.
-    return tuple(
-        series
-        for series in (
-            *all_series,
-            *_anchored(run, [each for each in cells if _is_anchored(run, each[2])]),
-        )
-        if series.points.value_count or not series.scenario.endswith(COMMITS_SUFFIX)
+    return (
+        *(
+            series
+            for series in all_series
+            if series.points.value_count or not series.scenario.endswith(COMMITS_SUFFIX)
+        ),
+        *_anchored(run, [each for each in cells if _is_anchored(run, each[2])]),
     )
 
 
@@ -87,8 +87,8 @@ def _anchored(
     """For each cell and anchor, a point: HEAD's value as a ratio to that of the anchor."""
     together: dict[tuple[str, str], list[tuple[ScenarioSource, Scenario, list[Launch]]]] = {}
     for each in cells:
-        key = each[1].name, key_without_axis(each[2][0].cell, _COMMIT_AXIS)
-        together.setdefault(key, []).append(each)
+        cell = each[2][0].cell
+        together.setdefault((cell.scenario, key_without_axis(cell, _COMMIT_AXIS)), []).append(each)
     for (_, key), several in together.items():
         by_commit = {own[0].cell.commit: own for _, _, own in several}
         pinned = {
@@ -122,7 +122,8 @@ def _anchored_point(
     )
     alone = _series(run, source, scenario, head)
     point = alone.points[0]
-    value, bounds, ratios, missing = None, None, (), point.missing
+    value, bounds, missing = None, None, point.missing
+    ratios: tuple[float, ...] = ()
     if compared:
         # A rate is the reciprocal of a time, in which launches are compared.
         up = 1 if alone.more_is_better else -1
@@ -138,7 +139,6 @@ def _anchored_point(
         alone,
         host=ANCHORED,
         host_name="changing machines",
-        scenario=scenario.name.removesuffix(COMMITS_SUFFIX),
         title=alone.title.removesuffix(": by commit"),
         cell=key,
         unit=ANCHOR_UNIT if alone.unit == "ns" else f"{ANCHOR_UNIT} in {alone.unit}",

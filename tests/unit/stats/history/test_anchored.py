@@ -6,7 +6,8 @@ import math
 import random
 
 from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
-from corebound.stats.history.regressions import Analysis, analyse
+from corebound.stats.history.anchored import chained
+from corebound.stats.history.regressions import Analysis, analyse, arrays_of
 from support.build import a_point, a_series
 
 EPYC, XEON = "EPYC 7763", "Xeon 8370C"
@@ -84,3 +85,45 @@ def test_imprecise_nights_before_it_do_not_hide_a_change() -> None:
 
 def test_an_imprecise_night_raises_no_warning() -> None:
     assert of(nights({}, noisy=(38, 39))).early_warnings == ()
+
+
+def moved(overlap: int, *, change: float = 1.0) -> Series:
+    """Nights relative to `a1`, then to `b2`, which is 20 % slower; some of both."""
+    rng = random.Random(5)
+    points = []
+    for day in range(40):
+        log = rng.gauss(0, 0.003) + (math.log(change) if day >= 34 else 0.0)
+        for anchor, level in (("a1", 0.0), ("b2", math.log(1 / 1.2))):
+            if day < 20 + overlap if anchor == "a1" else day >= 20:
+                value = math.exp(log + level + rng.gauss(0, 0.002))
+                points.append(
+                    a_point(
+                        value,
+                        day=day,
+                        bounds=(value * 0.996, value * 1.004),
+                        environment_key=(("anchor", anchor), (MACHINE_KEY, EPYC)),
+                    )
+                )
+    series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+    return chained(series, arrays_of(series))
+
+
+def test_nights_with_both_anchors_join_their_histories() -> None:
+    series = moved(4)
+
+    assert len(series.points) == 40
+    assert all(abs(value * 1.2 - 1) < 0.02 for value in series.points.values)
+    assert dict(series.points.environment_keys[0])["anchor"].startswith("b2 through a1 ±")
+    assert told(series) == []
+
+
+def test_without_such_nights_a_new_anchor_begins_anew() -> None:
+    series = moved(0)
+
+    assert len(series.points) == 40
+    assert {dict(key)["anchor"] for key in series.points.environment_keys} == {"a1", "b2"}
+    assert told(series) == []
+
+
+def test_a_change_after_a_move_is_found_in_the_joined_history() -> None:
+    assert [at for at, _ in told(moved(4, change=1.04))] == [34]
