@@ -25,6 +25,7 @@ from corebound.records.history import (
 )
 from corebound.records.run_record import Commit
 from corebound.stats.comparison import compare
+from corebound.stats.history.change_point import ChangePoint
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import Change, analyse
 from corebound.stats.launch_summary import value_ends, value_of
@@ -182,11 +183,12 @@ def _watch(
     since = measured.index(CHANGE)
     alarms = [watch.alarmed for watch in watches]
 
-    def is_planted(index: int, step_at: int) -> bool:
-        return index < EVERYWHERE + ON_ONE_KIND and abs(step_at - since) <= NEAR
+    def is_planted(index: int, step: ChangePoint) -> bool:
+        is_there = abs(step.at - since) <= NEAR or step.last_good < since <= step.first_bad
+        return index < EVERYWHERE + ON_ONE_KIND and is_there
 
     def delay(index: int) -> float:
-        told = [at for at, step in alarms[index] if is_planted(index, step.at)]
+        told = [at for at, step in alarms[index] if is_planted(index, step)]
         return measured[min(told)] - CHANGE + 1 if told else math.inf
 
     def is_as_such(index: int) -> bool:
@@ -205,7 +207,7 @@ def _watch(
     one_kind = range(EVERYWHERE, EVERYWHERE + ON_ONE_KIND)
     return Outcome(
         false=sum(
-            not is_planted(index, step.at) for index, own in enumerate(alarms) for _, step in own
+            not is_planted(index, step) for index, own in enumerate(alarms) for _, step in own
         ),
         delays=tuple(delay(index) for index in range(EVERYWHERE)),
         told=tuple(delay(index) for index in one_kind),

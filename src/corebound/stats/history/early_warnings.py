@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebound.records.decisions import Answer, Direction
 from corebound.stats.between_hosts import between_variance
@@ -36,6 +37,10 @@ RERUN_EXPIRES_POINTS = 3
 _LEAST_BEFORE = 5
 # If points were normal, one in a hundred would lie this far off in this direction.
 _LEVEL = 0.99
+# Ratios that were measured in turns have none of the host's noise: one in twenty, in two nights.
+_WEIGHTED_LEVEL = 0.95
+# A night this many times less precise than most cannot tell; the nights beside it do.
+_IMPRECISE = 2.0
 # For any distribution: at most this share of the earlier points may lie as far off.
 _SHARE = 0.05
 # The midpoint between the good and the bad level decides.
@@ -59,7 +64,7 @@ def early_warning(
             last two points, there is no early warning.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
         weighted: Whether each point counts by its own precision, as in anchored histories, whose
-            errors are those of ratios measured in turns.
+            errors are those of ratios measured in turns. Imprecise ones are passed over.
 
     Returns:
         The change point, without votes and without an interval; None if there is none.
@@ -68,6 +73,8 @@ def early_warning(
     places = history.level_since(
         max((change_point.at for change_point in change_points), default=0)
     )
+    if weighted:
+        places = places[~_is_imprecise(history.errors[places])]
     values = history.logs[places]
     before, latest = values[:-WARNING_POINTS], values[-WARNING_POINTS:]
     if before.size < _LEAST_BEFORE or any(
@@ -127,10 +134,9 @@ def stands_out(
     """
     weights = np.ones_like(before) if precision is None else _weights(before, precision[0])
     as_far = 1 + float(np.sum(weights[side * before >= side * value])) / float(weights.max())
-    return (
-        as_far <= max(_SHARE * (before.size + 1), 1.0)
-        and _chance(before, value, side=side, precision=precision) <= 1 - _LEVEL
-    )
+    return as_far <= max(_SHARE * (before.size + 1), 1.0) and _chance(
+        before, value, side=side, precision=precision
+    ) <= 1 - (_LEVEL if precision is None else _WEIGHTED_LEVEL)
 
 
 def evaluate_rerun(
@@ -217,6 +223,12 @@ def is_final(answer: Answer, *, is_commit_comparison: bool, is_covered: bool) ->
         is_covered: Whether all the commits that may hold the change lay between these two.
     """
     return answer == "confirmed" or (is_commit_comparison and is_covered and answer == "refuted")
+
+
+def _is_imprecise(errors: Array) -> NDArray[np.bool_]:
+    known = errors[errors > 0]
+    typical = median(known) if known.size else 0.0
+    return np.asarray((errors > _IMPRECISE * typical) & (typical > 0))
 
 
 def _weights(values: Array, variances: Array) -> Array:
