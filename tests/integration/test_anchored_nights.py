@@ -60,7 +60,7 @@ def test_three_machines_are_one_history_relative_to_the_anchor(toy: Toy) -> None
     anchored = [series for series in suite.series if series.host == ANCHORED]
 
     (series,) = anchored
-    assert (series.scenario, series.cell) == ("toy", "default")
+    assert (series.scenario, series.cell) == ("toy.commits", "default")
     assert len({run.host.id for run in runs(toy)}) == 3
     values = [value for value in series.points.values if not math.isnan(value)]
     assert len(values) == 3
