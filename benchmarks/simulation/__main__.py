@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.simulation import (
     alarms,
     allocation,
+    anchored,
     budgets,
     coverage,
     disturbances,
@@ -48,6 +49,7 @@ def main() -> None:
         "suites": _suites,
         "history": _history,
         "nights": _nights,
+        "anchored": _anchored,
         "turns": _turns,
         "scores": _scores,
         "runs": _runs,
@@ -84,6 +86,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     studies[options.study](options)
+
+
+def _anchored(options: argparse.Namespace) -> None:
+    anchored.changing_machines(options.seed, options.trials)
 
 
 def _verdicts(options: argparse.Namespace) -> None:

@@ -403,7 +403,7 @@ def change_sizes(changes: Sequence[Change]) -> VerdictWord:
 
 def change_direction(change: Change) -> str:
     """The direction of a change: slower or faster for times, more or less for other units."""
-    if change.series.unit == "ns":
+    if change.series.is_of_time:
         return "slower" if change.is_up else "faster"
     return "more" if change.is_up else "less"
 
@@ -536,7 +536,7 @@ def latest_text(series: Series) -> str:
     if difference is None:
         return f"one value yet; {needed}"
     speed, words = difference.ratio, ("more", "less")
-    if series.unit == "ns":
+    if series.is_of_time:
         speed, words = 1 / difference.ratio, ("faster", "slower")
     others = "the value" if difference.before == 1 else f"the mean of {difference.before} values"
     return (

@@ -323,7 +323,8 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
             arguments = ["asv", "run", *named, *series.reproduce[2:]]
         return CommandLine(shlex.join(arguments), reads_records=False)
     # An imported point is not in one of our runs, whatever run id its file gives.
-    if series.project is not None or point.run is None or point.value is None:
+    is_ratio = series.is_anchored
+    if is_ratio or series.project is not None or point.run is None or point.value is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
     return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))

@@ -121,6 +121,7 @@ def run(
     project_python: str | PathLike[str] | None = None,
     committed: bool = False,
     label: Mapping[str, str] | None = None,
+    anchor: Sequence[str] = (),
     records: str | PathLike[str] = RECORDS,
     unlocked: bool = False,
     wait_s: float = 60.0,
@@ -143,6 +144,7 @@ def run(
         project_python: An interpreter in which the project under test is installed already.
         committed: Whether to measure HEAD, without uncommitted changes.
         label: Labels for the run's record, by name: `{"rack": "a7"}`.
+        anchor: The pinned commit to alternate with; while it moves, the new one and the old one.
         records: The folder of records, where the run is kept.
         unlocked: Whether to measure even if another run is active.
         wait_s: How long to wait for another run on this host, in seconds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -40,6 +40,7 @@ def nightly(
     profile: ProfileName = "nightly",
     budget_s: Budget = 14_400.0,
     update: bool = False,
+    anchor: Sequence[str] = (),
     verify: bool = False,
     to: str | PathLike[str] | None = None,
     branch: str | None = None,
@@ -64,6 +65,8 @@ def nightly(
         profile: `quick` or `nightly`.
         budget_s: End after this many seconds.
         update: Whether to fetch and fast-forward the project under test first.
+        anchor: The pinned commit to alternate with, for a history on changing machines; by
+            default the `anchor` of asv.conf.json. While it moves: the new one and the old one.
         verify: Whether to check the recommendations of `corebound tune` too.
         to: The folder to publish to; `reports/public` if there is neither this nor a branch.
         branch: The branch to publish to instead.

@@ -85,6 +85,7 @@ def _answer(request: Answer, file: Path, notify: Notify) -> Answer:
     return {
         "name": conf.project,
         "branch": next(iter(conf.branches), None),
+        "anchor": getattr(conf, "anchor", None),
         "git": str(git),
         "environments": str(Path(conf.env_dir).absolute()),
         "outputs": [

@@ -50,6 +50,7 @@ class Project(Struct, frozen=True, kw_only=True):
         checked_out: The checked-out revision: HEAD. In asv's mirror, which has no checkout, it is
             the first of the branches in asv.conf.json.
         outputs: The folders that asv writes to.
+        anchor: The revision that nights are anchored to; None without one.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Project(Struct, frozen=True, kw_only=True):
     recipe: str
     checked_out: str
     outputs: tuple[Path, ...] = ()
+    anchor: str | None = None
 
     def working_tree(
         self, notify: Notify, *, outputs: Sequence[Path] = (), store: Path | None = None
@@ -268,6 +270,7 @@ def open_project(file: Path, notify: Notify) -> Project:
         recipe=answer["recipe"],
         checked_out=(answer["branch"] if _is_bare(repository) else None) or "HEAD",
         outputs=tuple(map(Path, answer["outputs"])),
+        anchor=answer["anchor"],
     )
 
 

@@ -151,6 +151,11 @@ def levels_text(change: Change) -> str:
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
+def machines_text(change: Change) -> str:
+    """The CPU models that alone show a change; empty if all do, or nothing says so."""
+    return f"only on {', '.join(change.only_on)}" if change.only_on else ""
+
+
 _DOUBTS: dict[Status, str] = {
     "not significant": "after correction for all series",
     "early warning": "in the last two runs, too few yet",
@@ -249,7 +254,9 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         if self.cells:
             return Marked(word=self.size)
         return Marked(
-            word=self.size, bounds=size_interval(self.change), notes=(levels_text(self.change),)
+            word=self.size,
+            bounds=size_interval(self.change),
+            notes=tuple(filter(None, (levels_text(self.change), machines_text(self.change)))),
         )
 
     @property

@@ -346,6 +346,7 @@ def _change(each: HistoryChange, history: ChangeHistory, address: Address) -> di
         "clear": each.is_significant,
         "size": size_with_interval(change),
         **attributes(change.series, "more_is_better"),
+        "only_on": change.only_on,
         "last_good": _point(change.last_good),
         "first_bad": _point(change.first_bad),
         "recovery": _recovery(change),

@@ -498,16 +498,22 @@ def _join(column: tuple[T, ...], n: int, other: tuple[T, ...], m: int, filler: T
     return (column or (filler,) * n) + (other or (filler,) * m)
 
 
+# In place of a host's id: values relative to the build of a pinned commit, the anchor, that was
+# measured in turns with HEAD. They do not depend on the machine, so all machines share a series.
+ANCHORED = "anchored"
+ANCHOR_UNIT = "× anchor"
+# What differs between the points of an anchored series, in their environments.
+ANCHOR_KEY, MACHINE_KEY = "anchor", "CPU model"
 # The schema of files that hold series.
 SERIES_SCHEMA = 3
 
 
 class Series(Struct, frozen=True, kw_only=True, dict=True):
-    """The points of one cell on one host, oldest first.
+    """The points of one cell on one host, oldest first; of an anchored cell, on all machines.
 
     Attributes:
         project: The project of an imported history; None for corebound's own records.
-        host: The host's id, or another tool's name of its machine.
+        host: The host's id, or another tool's name of its machine, or `ANCHORED`.
         host_name: The host's display name.
         scenario: The scenario's name, or another tool's benchmark.
         title: The scenario's display name.
@@ -544,6 +550,16 @@ class Series(Struct, frozen=True, kw_only=True, dict=True):
         """A unique id: `host/resnet50[binding=none]`, or `project/host/…`."""
         where = self.host if self.project is None else f"{self.project}/{self.host}"
         return f"{where}/{self.scenario}[{self.cell}]"
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether its values are ratios to the anchor, measured on whatever machine came."""
+        return self.project is None and self.host == ANCHORED
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether a larger value means slower."""
+        return self.unit in {"ns", ANCHOR_UNIT}
 
 
 def is_primary(series: Series) -> bool:

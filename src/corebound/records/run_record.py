@@ -96,6 +96,8 @@ class Run(Struct, frozen=True, kw_only=True):
     `tuning` is what a run of `corebound tune` races for; None for other runs.
     `labels` are the user's names for this kind of host, such as `rack: a7`; a run of a fleet
     also has `fleet-plan` and `fleet-shard`.
+    `anchors` are the pinned commits that its scenarios of the project under test alternated with:
+    the current one first, then the one that it replaces, if nights overlap; empty without any.
     """
 
     schema: Count
@@ -116,6 +118,7 @@ class Run(Struct, frozen=True, kw_only=True):
     duplicates: dict[str, dict[str, str]] = field(default_factory=dict)
     tuning: RaceSetup | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    anchors: tuple[Commit, ...] = ()
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None if it has none."""

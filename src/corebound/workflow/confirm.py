@@ -18,10 +18,11 @@ from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import commits, documents
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
-from corebound.records.history import HistoryPoint, Series
+from corebound.records.history import ANCHORED, HistoryPoint, Series
 from corebound.records.run_record import Commit, Run
 from corebound.runner import Ending
 from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
@@ -80,11 +81,14 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     run = suite.run_of(change.series, change.series.points[-1])
     if run is None or change.series.project is not None:
         return None
+    anchored = change.series.is_anchored
     source = run.source_of(change.series.scenario)
     if source is None:
         return None
     scenario = Scenario.model_validate(source.document)
-    cells = expand(scenario, source.path, run.profile)
+    cells: Sequence[Cell] = expand(scenario, source.path, run.profile)
+    if anchored:
+        cells = [*map(_without_commit, cells)]
     cell = next((cell for cell in cells if cell.key == change.series.cell), None)
     if cell is None or cell.environment != PROJECT or cell.commit is not None:
         return None
@@ -95,6 +99,13 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
         return None
     path = Path(source.path)
     return CommitPair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
+
+
+def _without_commit(cell: Cell) -> Cell:
+    """The cell of the scenario's file, of one that an anchored run repeated for each commit."""
+    axes = tuple(pair for pair in cell.axes if pair[0] != "commit")
+    scenario = cell.scenario.removesuffix(COMMITS_SUFFIX)
+    return replace(cell, scenario=scenario, axes=axes, environment=PROJECT, commit=None)
 
 
 def _built_commit(series: Series, point: HistoryPoint, suite: Suite) -> Commit | None:
@@ -129,7 +140,7 @@ def confirm_changes(
         wait_s: How long to wait for another run on this host, in seconds.
         budget_s: The time limit for all of them, in seconds; None is no limit.
     """
-    host = identity.host(discovery.live_topology()).id
+    host = identity.host(discovery.live_topology())
     folder = documents.CONFIRMATIONS.folder(records)
     budget = Budget(budget_s, time.monotonic())
     for number, change in enumerate(changes):
@@ -148,11 +159,15 @@ def confirm_changes(
         )
         try:
             pair = commit_pair(change, suite)
-            if pair is not None and change.series.host == host:
+            if change.only_on and host.cpu_model not in change.only_on:
+                models = ", ".join(change.only_on)
+                how = f"it is only on {models}, and this machine has {host.cpu_model}."
+                confirmation = _confirmation(change, answer="impossible", how=how)
+            elif pair is not None and change.series.host in {host.id, ANCHORED}:
                 confirmation = confirm_by_commits(change, pair, measure_pair)
             else:
                 confirmation = _confirm_by_present_state(
-                    change, suite, folder, reporter, host=host, wait_s=wait_s, budget_s=share_s
+                    change, suite, folder, reporter, host=host.id, wait_s=wait_s, budget_s=share_s
                 )
         except CoreboundError as error:
             confirmation = _confirmation(change, answer="impossible", how=str(error.what))
@@ -298,9 +313,11 @@ def _confirm_by_present_state(
     series = change.series
     last = series.points[-1]
     run = suite.run_of(series, last)
-    if series.project is not None or run is None:
+    if series.project is not None or run is None or series.is_anchored:
         how = (
-            "it is of several hosts together: measure again on one of them."
+            "the commits before and after it are the same or unknown."
+            if series.is_anchored
+            else "it is of several hosts together: measure again on one of them."
             if is_pooled(series)
             else "imported results cannot be measured here."
         )

@@ -18,6 +18,7 @@ from corebound.machine import discovery, identity
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.models import ProfileName
+from corebound.workflow.anchor import configured_anchor
 from corebound.workflow.execute import Budget
 from corebound.workflow.nightly_steps import (
     Journal,
@@ -29,6 +30,7 @@ from corebound.workflow.nightly_steps import (
 )
 from corebound.workflow.nightly_summary import NightlySummary, send_summary, write_summary
 from corebound.workflow.options import (
+    Anchor,
     Branch,
     Config,
     Files,
@@ -63,6 +65,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
     ] = 14_400.0
     wait_s: Wait = 0.0
     update: Annotated[bool, Option("First fetch and fast-forward the project under test.")] = False
+    anchor: Anchor = ()
     verify: Annotated[
         bool, Option("Also check what `corebound tune` recommended on this host.")
     ] = False
@@ -86,7 +89,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
         return (
             *map(str, self.files), self.profile, f"{self.budget_s:g}", str(self.update),
             str(self.to), str(self.branch), str(self.push), str(self.config), str(self.records),
-            *(("verify",) if self.verify else ()),
+            *(("verify",) if self.verify else ()), *self.anchor,
         )  # fmt: skip
 
     def check(self) -> None:
@@ -143,6 +146,7 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
     run = _corebound_command(
         "run", *files, "--profile", request.profile, *left(_RUN_SHARE, after_s=after_s),
         "--favour-doubtful", "--json", *config, *records, *wait,
+        *(word for anchor in request.anchor for word in ("--anchor", anchor)),
         *(("--resume",) if runs else ()),
     )  # fmt: skip
     # The summary reports failed launches and an exhausted budget. The results so far are
@@ -230,6 +234,8 @@ def run_nightly(request: NightlyRequest, notify: Notify) -> NightlySummary:
     request.check()
     if request.to is None and request.branch is None:
         request = replace(request, to=DEFAULT_PUBLIC_SITE)
+    if not request.anchor:
+        request = replace(request, anchor=configured_anchor(request.config))
     host = identity.host(discovery.live_topology())
     with nightly_lock(request.nights) as lock:
         journal = _open_journal(request, notify)

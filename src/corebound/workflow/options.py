@@ -115,6 +115,14 @@ Wait = Annotated[
         parse=partial(seconds, option="--wait"),
     ),
 ]
+Anchor = Annotated[
+    tuple[str, ...],
+    Option(
+        "Alternate with this pinned commit, for a history on changing machines. Twice while it"
+        " moves: the new one, then the old one.",
+        metavar="REV",
+    ),
+]
 Config = Annotated[Path, Option("The asv.conf.json of the project under test.")]
 Records = Annotated[Path, Option("Folder of records.")]
 Status = Annotated[Path, Option("File of decisions about regressions.")]

@@ -206,6 +206,7 @@ def prepare_comparison(
     *,
     resume: bool,
     unmade: Mapping[str, CannotRun] | None = None,
+    anchors: tuple[Commit, ...] = (),
 ) -> PreparedRun:
     """Prepare a run of scenarios that already have the sides of a comparison.
 
@@ -216,12 +217,14 @@ def prepare_comparison(
         resume: Whether to continue an identical run, preferably one that was interrupted.
             Without a match, a new run begins.
         unmade: Why environments are missing, where that is already known.
+        anchors: The commits that the run is anchored to, for its record.
 
     Raises:
         CoreboundError: The environments or the host do not allow the run.
     """
     run, tasks = plan_run(loaded, request, notify, seed=_derived_seed(loaded), unmade=unmade)
-    if any(cell.commit for scenario in loaded for cell in scenario.cells):
+    run = replace(run, anchors=anchors)
+    if all(cell.commit for scenario in loaded for cell in scenario.cells):
         # Each commit is recorded in its own environment; none of them is the checked-out one.
         run = replace(run, commit=None)
     if resume:
@@ -463,6 +466,7 @@ def difference(before: Run, now: Run) -> str | None:
         ("an environment has changed", before.environments, now.environments),
         ("the host has changed", _host_key(before), _host_key(now)),
         ("the commit differs", _commit_key(before), _commit_key(now)),
+        ("the anchor differs", before.anchors, now.anchors),
         ("the duplicate configurations differ", before.duplicates, now.duplicates),
     )
     reason = next((reason for reason, then, current in compared if then != current), None)

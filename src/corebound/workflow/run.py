@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from corebound.workflow.anchor import prepare_anchored
 from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import with_forecasts
 from corebound.workflow.host_checks import preflight
-from corebound.workflow.options import Files, Option
+from corebound.workflow.options import Anchor, Files, Option
 from corebound.workflow.plan import plan_suite
 from corebound.workflow.prepare import (
     PreparedRun,
@@ -30,7 +31,7 @@ class SuiteRequest(RunRequest, frozen=True, kw_only=True):
     options: ClassVar = (
         "files", "profile", "only", "env", "budget_s", "seed", "resume", "unlocked", "wait_s",
         "operators", "launches", "favour_doubtful", "config", "project_python", "committed",
-        "label", "records",
+        "label", "anchor", "records",
     )  # fmt: skip
 
     files: Files = ()
@@ -45,6 +46,7 @@ class SuiteRequest(RunRequest, frozen=True, kw_only=True):
         int | None, Option("Launches of each cell, instead of the scenario's.", min=1, max=1000)
     ] = None
     favour_doubtful: Annotated[bool, Option("Spend more time on inconclusive cells.")] = False
+    anchor: Anchor = ()
 
 
 def run_suite(
@@ -82,7 +84,9 @@ def run_suite(
 
 def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:
     """Prepare a new run, or continue an interrupted one."""
-    if request.resume:
+    if request.anchor:
+        prepared = prepare_anchored(request, request.anchor, notify, resume=request.resume)
+    elif request.resume:
         prepared = resume_run(request, notify, operators=request.operators)
     else:
         prepared = prepare_run(request, notify)

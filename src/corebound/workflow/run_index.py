@@ -22,6 +22,7 @@ from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, e
 from corebound.records import cache, documents, history_files, jsonl
 from corebound.records.cache import CacheFile, Pinned
 from corebound.records.history import (
+    ANCHORED,
     HistoryPoint,
     HistoryPoints,
     PointsSummary,
@@ -32,7 +33,9 @@ from corebound.records.jsonl import Stored, UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
+from corebound.stats.history.anchored import chained
 from corebound.stats.history.pooled import pooled_series
+from corebound.stats.history.regressions import arrays_of
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
 
 # A comparison page needs the launches of this many files at once; they are large.
@@ -444,6 +447,8 @@ def read_suite(records: Path, *, pooled: bool = False) -> Suite:
         faults += (fault for run in runs for fault in run.summary.faults)
         latest = max(filter(None, (latest, *runs)), key=_moment)
     imported, damaged = history_files.read_all(records)
+    # Its points are of any machine.
+    folders[ANCHORED] = all_folders
     own = joined_folders(all_folders)
     all_series = sorted((*own, *imported), key=lambda series: series.id)
     return Suite(
@@ -465,6 +470,9 @@ def joined_folders(folders: Iterable[IndexedFolder]) -> tuple[Series, ...]:
     for folder in folders:
         for series in folder.series:
             by_id.setdefault(series.id, []).append(series)
-    return tuple(
+    together = (
         parts[0] if len(parts) == 1 else joined(parts)[0] for _, parts in sorted(by_id.items())
+    )
+    return tuple(
+        chained(series, arrays_of(series)) if series.is_anchored else series for series in together
     )

@@ -34,7 +34,7 @@ def test_a_budget_is_shared_and_what_it_does_not_hold_is_left_for_the_next_time(
     monkeypatch.setattr(confirm, "confirm_by_commits", measured)
     monkeypatch.setattr(documents.Documents, "keep", lambda _, one, __: kept.append(one))
     host = identity.host(discovery.live_topology()).id
-    change = cast("Any", SimpleNamespace(series=SimpleNamespace(host=host)))
+    change = cast("Any", SimpleNamespace(series=SimpleNamespace(host=host), only_on=()))
 
     confirm.confirm_changes(
         [change] * 4,

@@ -119,7 +119,11 @@ def pooled_series(suite: Iterable[Series], classes: Mapping[str, str]) -> tuple[
         suite: Series of single hosts, best in the order of their ids.
         classes: The name of the class of each host, by the host's id.
     """
-    own = [series for series in suite if series.project is None and not is_pooled(series)]
+    own = [
+        series
+        for series in suite
+        if series.project is None and not is_pooled(series) and not series.is_anchored
+    ]
     if len({series.host for series in own}) < LEAST_HOSTS:
         return ()
     cells: dict[tuple[str, str], _Cell] = {}

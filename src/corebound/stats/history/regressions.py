@@ -19,11 +19,13 @@ from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import ChangeLocation
 from corebound.records.history import HistoryPoint, Series, is_failure, is_refusal
 from corebound.stats.distributions import normal_quantile
+from corebound.stats.history.anchored import models_of, pooled_arrays
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
 from corebound.stats.history.change_point_search import MIN_LEVEL_POINTS, search
 from corebound.stats.history.detection import (
     THRESHOLD,
     change_points_of,
+    deduplicate_change_points,
     measured_segments,
 )
 from corebound.stats.history.early_warnings import early_warning
@@ -87,6 +89,17 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
         if recovery is None:
             return None
         return points[recovery.last_good], points[recovery.first_bad]
+
+    @cached_property
+    def only_on(self) -> tuple[str, ...]:
+        """The CPU models that show it, if others do not; empty if nothing says so.
+
+        Only series that are anchored know machines of several models.
+        """
+        if not self.series.is_anchored:
+            return ()
+        models = models_of(self.series, arrays_of(self.series), self.change_point)
+        return models.with_change if models.without else ()
 
     @property
     def location(self) -> ChangeLocation:
@@ -183,6 +196,8 @@ def _analyse_one(
         history = history or arrays_of(series)
         change_points = change_points_of(history, threshold=series.margin, cache_before=cache)
         early = None
+        if series.is_anchored:
+            return _analyse_anchored(series, history, change_points, cache, is_retired=is_retired)
         if not is_retired:
             early = early_warning(history, change_points, threshold=series.margin)
     except Exception as error:  # noqa: BLE001  # one series must not cost the site
@@ -266,6 +281,31 @@ def analyse(
         too_short=tuple(too_short),
         not_analysed=tuple(sorted(not_analysed, key=lambda failure: failure.series.id)),
     )
+
+
+def _analyse_anchored(
+    series: Series,
+    history: HistoryArrays,
+    of_models: tuple[ChangePoint, ...],
+    cache: SegmentCache,
+    *,
+    is_retired: bool,
+) -> _SeriesResult:
+    """The changes that all CPU models together show, and those that only some of them show."""
+    pooled = pooled_arrays(series, history)
+
+    def is_shared(change_point: ChangePoint) -> bool:
+        # One that a model contradicts would be an average; models that show it do so themselves.
+        return not models_of(series, history, change_point).without
+
+    shared = change_points_of(pooled, threshold=series.margin, cache_before=cache)
+    change_points = tuple(deduplicate_change_points([tuple(filter(is_shared, shared)), of_models]))
+    early = None
+    if not is_retired:
+        early = early_warning(pooled, change_points, threshold=series.margin, weighted=True)
+        if early is None or not is_shared(early):
+            early = early_warning(history, change_points, threshold=series.margin, weighted=True)
+    return _SeriesResult(steps=change_points, early=early, values=pooled.level_since(0).size)
 
 
 def _one_line(error: Exception) -> str:

@@ -12,11 +12,21 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from corebound.records.history import EnvironmentKey, HistoryPoint, HistoryPoints, Series
+from corebound.records.history import (
+    ANCHOR_KEY,
+    ANCHOR_UNIT,
+    ANCHORED,
+    MACHINE_KEY,
+    REFUSED,
+    EnvironmentKey,
+    HistoryPoint,
+    HistoryPoints,
+    Series,
+)
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
-from corebound.scenario.cell import Cell
-from corebound.scenario.compared_axis import COMMITS_SUFFIX
+from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.compared_axis import COMMITS_SUFFIX, key_without_axis
 from corebound.scenario.models import (
     Measure,
     Scenario,
@@ -25,6 +35,7 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measure_for,
 )
+from corebound.stats.comparison import compare
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.interference import delay
 from corebound.stats.launch_summary import CellSummary, summarise, value_ends, value_of
@@ -46,16 +57,109 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     Raises:
         pydantic.ValidationError: This version cannot read a recorded scenario.
     """
+    cells = [*_cells(run, launches)]
     all_series = (
         _series(run, source, scenario, own)
-        for source, scenario, own in _cells(run, launches)
-        if run.snapshot_in([own[0].cell.environment]) is None
+        for source, scenario, own in cells
+        if run.snapshot_in([own[0].cell.environment]) is None and not _is_anchored(run, own)
     )
     # A comparison measures given commits: one without a value does not end their series.
-    return tuple(
-        series
-        for series in all_series
-        if series.points.value_count or not series.scenario.endswith(COMMITS_SUFFIX)
+    return (
+        *(
+            series
+            for series in all_series
+            if series.points.value_count or not series.scenario.endswith(COMMITS_SUFFIX)
+        ),
+        *_anchored(run, [each for each in cells if _is_anchored(run, each[2])]),
+    )
+
+
+_COMMIT_AXIS = ("commit",)
+
+
+def _is_anchored(run: Run, launches: Sequence[Launch]) -> bool:
+    return bool(run.anchors) and launches[0].cell.commit is not None
+
+
+def _anchored(
+    run: Run, cells: Iterable[tuple[ScenarioSource, Scenario, list[Launch]]]
+) -> Iterator[Series]:
+    """For each cell and anchor, a point: HEAD's value as a ratio to that of the anchor."""
+    together: dict[tuple[str, str], list[tuple[ScenarioSource, Scenario, list[Launch]]]] = {}
+    for each in cells:
+        cell = each[2][0].cell
+        together.setdefault((cell.scenario, key_without_axis(cell, _COMMIT_AXIS)), []).append(each)
+    for (_, key), several in together.items():
+        by_commit = {own[0].cell.commit: own for _, _, own in several}
+        pinned = {
+            anchor.sha: by_commit.pop(_name_in(by_commit, anchor.sha), ()) for anchor in run.anchors
+        }
+        for head in by_commit.values():
+            for sha, anchor in pinned.items():
+                yield _anchored_point(run, several[0][0], key, sha=sha, head=head, anchor=anchor)
+
+
+def _name_in(names: Iterable[str | None], sha: str) -> str | None:
+    return next((name for name in names if name and sha.startswith(name)), None)
+
+
+def _anchored_point(
+    run: Run,
+    source: ScenarioSource,
+    key: str,
+    *,
+    sha: str,
+    head: Sequence[Launch],
+    anchor: Sequence[Launch],
+) -> Series:
+    """The series of one point of a cell: the ratio with its interval, and that of each block."""
+    scenario = Scenario.model_validate(source.document)
+    measure = measure_for(scenario, run.profile)
+    now = summarise(head[0].cell, head, measure.warmup)
+    pinned = summarise(anchor[0].cell, anchor, measure.warmup) if anchor else None
+    compared = pinned and compare(
+        now, pinned, margin=measure.margin, adaptive=measure.launches.follow_spread
+    )
+    alone = _series(run, source, scenario, head)
+    point = alone.points[0]
+    value, bounds, missing = None, None, point.missing
+    ratios: tuple[float, ...] = ()
+    if compared:
+        # A rate is the reciprocal of a time, in which launches are compared.
+        up = 1 if alone.more_is_better else -1
+        value = compared.speedup_ratio**up
+        ends = compared.speedup_interval
+        bounds = ends and tuple(sorted((ends[0] ** up, ends[1] ** up)))
+        ratios = tuple(ratio**up for _, ratio in compared.per_block)
+    elif missing is None:
+        # Nothing is known of HEAD then, and it has not failed.
+        reason = _missing(pinned, anchor) if pinned and anchor else "it was not launched"
+        missing = f"{REFUSED}the anchor has no value: {reason}"
+    return replace(
+        alone,
+        host=ANCHORED,
+        host_name="changing machines",
+        title=alone.title.removesuffix(": by commit"),
+        cell=key,
+        unit=ANCHOR_UNIT if alone.unit == "ns" else f"{ANCHOR_UNIT} in {alone.unit}",
+        reproduce=(
+            *("corebound", "run", source.path, "--anchor", sha[:10]),
+            *(("--profile", run.profile) if run.profile else ()),
+            *run.config_option,
+            *(("--only", key) if key != "default" else ()),
+        ),
+        points=HistoryPoints.of(
+            [
+                replace(
+                    point,
+                    value=value,
+                    bounds=bounds,
+                    launches=ratios,
+                    missing=missing,
+                    environment_key=_anchored_key(point.environment_key, run, sha),
+                )
+            ]
+        ),
     )
 
 
@@ -173,6 +277,12 @@ def _series(
     )
 
 
+def _anchored_key(alone: EnvironmentKey, run: Run, anchor: str) -> EnvironmentKey:
+    """What may change a ratio: both sides share the kernel and the CPUs, and CPU models differ."""
+    kept = {name: which for name, which in alone if name not in {"kernel", "CPUs"}}
+    return (*kept.items(), (ANCHOR_KEY, anchor[:10]), (MACHINE_KEY, run.host.cpu_model))
+
+
 def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:
     if summary.median_ns is not None:
         return None
@@ -202,6 +312,9 @@ def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell)
     if topology.cpu_quota is not None:
         cpus.append(topology.cpu_quota)
     settings = msgspec.to_builtins(replace(cell, axes=(), where=""))
+    if run.anchors and cell.commit:
+        # Every night has another HEAD.
+        settings |= {"commit": None, "environment": PROJECT, "scenario": ""}
     # A cell of an earlier version has none, and how a value is found belongs to it.
     settings["metrics"] = scenario.document().get("metric") if cell.metrics else None
     if not cell.metrics:

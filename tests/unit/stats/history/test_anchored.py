@@ -1,0 +1,129 @@
+"""Histories of ratios to an anchor: all machines are one series, and a change on one is its own."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
+from corebound.stats.history.anchored import chained
+from corebound.stats.history.regressions import Analysis, analyse, arrays_of
+from support.build import a_point, a_series
+
+EPYC, XEON = "EPYC 7763", "Xeon 8370C"
+
+
+def nights(
+    ratios: dict[str, float],
+    *,
+    at: int = 20,
+    count: int = 40,
+    levels: dict[str, float] | None = None,
+    noisy: tuple[int, ...] = (),
+) -> Series:
+    """Nights on machines in random order, whose ratio changes from one night on."""
+    rng = random.Random(3)
+    points = []
+    for day in range(count):
+        model = rng.choice((EPYC, XEON))
+        error = 0.03 if day in noisy else 0.003
+        log = math.log((levels or {}).get(model, 1.0)) + rng.gauss(0, error)
+        log += math.log(ratios.get(model, 1.0)) if day >= at else 0.0
+        points.append(
+            a_point(
+                math.exp(log),
+                day=day,
+                bounds=(math.exp(log - 1.96 * error), math.exp(log + 1.96 * error)),
+                environment_key=(("anchor", "a1"), (MACHINE_KEY, model)),
+            )
+        )
+    return a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+
+
+def told(series: Series) -> list[tuple[int, tuple[str, ...]]]:
+    return [(change.change_point.at, change.only_on) for change in of(series).changes]
+
+
+def of(series: Series) -> Analysis:
+    return analyse([series])
+
+
+def test_a_change_on_all_machines_is_one_change_of_all_of_them() -> None:
+    assert told(nights({EPYC: 1.03, XEON: 1.03})) == [(20, ())]
+
+
+def test_machines_whose_ratios_differ_are_no_change() -> None:
+    assert told(nights({}, levels={EPYC: 1.05})) == []
+
+
+def test_a_change_is_found_below_the_levels_that_machines_have_of_their_own() -> None:
+    series = nights({EPYC: 1.03, XEON: 1.03}, levels={EPYC: 1.05})
+
+    assert told(series) == [(20, ())]
+
+
+def test_a_change_on_one_machine_is_told_of_it_alone_with_its_own_size() -> None:
+    (change,) = of(nights({XEON: 1.06})).changes
+
+    assert change.only_on == (XEON,)
+    assert 1.05 < change.change_point.ratio < 1.07
+
+
+def test_two_nights_on_different_machines_are_enough_for_an_early_warning() -> None:
+    series = nights({EPYC: 1.03, XEON: 1.03}, at=38)
+
+    assert series.points.environment_keys[-1] != series.points.environment_keys[-2]
+    (warning,) = of(series).early_warnings
+    assert warning.change_point.at == 38
+
+
+def test_imprecise_nights_before_it_do_not_hide_a_change() -> None:
+    series = nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(5, 11, 17, 26))
+
+    assert [warning.change_point.at for warning in of(series).early_warnings] == [38]
+
+
+def test_an_imprecise_night_raises_no_warning() -> None:
+    assert of(nights({}, noisy=(38, 39))).early_warnings == ()
+
+
+def moved(overlap: int, *, change: float = 1.0) -> Series:
+    """Nights relative to `a1`, then to `b2`, which is 20 % slower; some of both."""
+    rng = random.Random(5)
+    points = []
+    for day in range(40):
+        log = rng.gauss(0, 0.003) + (math.log(change) if day >= 34 else 0.0)
+        for anchor, level in (("a1", 0.0), ("b2", math.log(1 / 1.2))):
+            if day < 20 + overlap if anchor == "a1" else day >= 20:
+                value = math.exp(log + level + rng.gauss(0, 0.002))
+                points.append(
+                    a_point(
+                        value,
+                        day=day,
+                        bounds=(value * 0.996, value * 1.004),
+                        environment_key=(("anchor", anchor), (MACHINE_KEY, EPYC)),
+                    )
+                )
+    series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+    return chained(series, arrays_of(series))
+
+
+def test_nights_with_both_anchors_join_their_histories() -> None:
+    series = moved(4)
+
+    assert len(series.points) == 40
+    assert all(abs(value * 1.2 - 1) < 0.02 for value in series.points.values)
+    assert dict(series.points.environment_keys[0])["anchor"].startswith("b2 through a1 ±")
+    assert told(series) == []
+
+
+def test_without_such_nights_a_new_anchor_begins_anew() -> None:
+    series = moved(0)
+
+    assert len(series.points) == 40
+    assert {dict(key)["anchor"] for key in series.points.environment_keys} == {"a1", "b2"}
+    assert told(series) == []
+
+
+def test_a_change_after_a_move_is_found_in_the_joined_history() -> None:
+    assert [at for at, _ in told(moved(4, change=1.04))] == [34]
