@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.tune import NOISES
 from corebound.records.race import RACE_SHARE, RaceRule
-from corebound.stats.halving import (
+from corebound.stats.racing import Entrant, finalists
+from corebound.stats.screening import (
     GROUP,
     ITERATING_SHARE,
     has_screening,
@@ -25,7 +26,6 @@ from corebound.stats.halving import (
     screen,
     short_s,
 )
-from corebound.stats.racing import Entrant, finalists
 
 # Thread counts on a host with sixteen CPUs, the physical cores first.
 _THREADS = (16, 8, 4, 2, 1)

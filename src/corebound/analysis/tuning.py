@@ -19,7 +19,6 @@ from corebound.scenario.matrix import baseline_of, expand
 from corebound.scenario.models import Scenario
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.stats.comparison import Comparison, compare_expected
-from corebound.stats.halving import Screening, race_after, screen
 from corebound.stats.interference import is_refused, undelayed_iteration_ns
 from corebound.stats.launch_summary import (
     CellSummary,
@@ -34,6 +33,7 @@ from corebound.stats.racing import (
     Race,
     finalists,
 )
+from corebound.stats.screening import Screening, race_after, screen
 
 # The launches of each cell that count, by block.
 LaunchesByBlock = Mapping[str, Mapping[int, Launch]]

@@ -40,9 +40,9 @@ from corebound.records.race import RaceSetup
 from corebound.scenario.cell import Cell, cell_identity
 from corebound.scenario.objectives import OBJECTIVES
 from corebound.stats.comparison import Comparison
-from corebound.stats.halving import HOPELESS
 from corebound.stats.launch_summary import CellSummary
 from corebound.stats.racing import Dropped
+from corebound.stats.screening import HOPELESS
 from corebound.units import percent
 
 DEFAULT = "the default"

@@ -19,7 +19,7 @@ from corebound.analysis.tuning import (
 from corebound.planning.plan import PlannedCell, shorten
 from corebound.records.launch_record import Launch
 from corebound.records.race import RaceSetup
-from corebound.stats.halving import ITERATING_SHARE, has_time_to_screen, short_s
+from corebound.stats.screening import ITERATING_SHARE, has_time_to_screen, short_s
 
 # No launch is ended before, because starting a framework takes that long.
 _LEAST_CAP_S = 30.0

@@ -41,10 +41,10 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
 from corebound.scenario.objectives import OBJECTIVES, Objective
-from corebound.stats.halving import has_screening, least_budget_s, screened_with_time
 from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
+from corebound.stats.screening import has_screening, least_budget_s, screened_with_time
 from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 
 from corebound.records.race import RACE_SHARE, RaceRule
-from corebound.stats.halving import (
+from corebound.stats.racing import Entrant
+from corebound.stats.screening import (
     GROUP,
     HOPELESS,
     Screening,
@@ -23,7 +24,6 @@ from corebound.stats.halving import (
     screen,
     screened_with_time,
 )
-from corebound.stats.racing import Entrant
 
 
 def a_rule(budget_s: float = 100.0) -> RaceRule:
