@@ -16,6 +16,7 @@ from corebound.analysis.commit_comparison import (
 )
 from corebound.analysis.compared import ComparedRow, comparison_summary
 from corebound.analysis.launch_modes import mode_text
+from corebound.analysis.run_changes import changes_text
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     ComparedCell,
@@ -92,6 +93,7 @@ def compare_sections(
         Sentence(plain(comparison_verdict(comparison)), "lead"),
         Sentence(f"{comparison_summary(rows, noun_of(comparison))}.{more}"),
         *((table,) if table.rows else ()),
+        *map(Sentence, _also_changed(comparison)),
         *map(Sentence, _not_compared(comparison)),
         Sentence(reservation(comparison)),
         *map(Sentence, comparison.noise if isinstance(comparison, RunComparison) else ()),
@@ -119,6 +121,11 @@ def reservation(comparison: Compared) -> str:
     if isinstance(comparison, CommitComparison):
         return COMMITS_CAVEAT
     return f"{RUNS_CAVEAT} {run_variation_note(comparison)}".strip()
+
+
+def _also_changed(comparison: Compared) -> Iterator[str]:
+    if isinstance(comparison, RunComparison) and (changes := changes_text(comparison.changes)):
+        yield f"Also changed: {changes}."
 
 
 def _not_compared(comparison: Compared) -> Iterator[str]:
