@@ -32,6 +32,7 @@ _NAMES = {
     "workflow.hosts": "HostResults",
     "workflow.import_history": "ImportedProject import_asv",
     "workflow.import_profile": "StoredProfile import_profiles",
+    "exchange.result_files": "Columns",
     "workflow.import_results": "ImportedResults import_results",
     "workflow.init": "InitResult init",
     "workflow.plan": "CheckedScenario PlannedConfiguration RunPlan check topology",

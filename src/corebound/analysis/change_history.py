@@ -27,6 +27,7 @@ from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import EnvironmentKey, HistoryPoint, Series, is_primary
 from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.metrics import LESS_MEMORY
 from corebound.stats.history.alerts import HistoryChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.latest import LatestDifference, latest_difference
@@ -405,7 +406,9 @@ def change_direction(change: Change) -> str:
     """The direction of a change: slower or faster for times, more or less for other units."""
     if change.series.is_of_time:
         return "slower" if change.is_up else "faster"
-    return "more" if change.is_up else "less"
+    return (
+        f"{'more' if change.is_up else 'less'} {'memory' if change.series.metric else ''}".rstrip()
+    )
 
 
 def size_interval(change: Change) -> str:
@@ -536,6 +539,8 @@ def latest_text(series: Series) -> str:
     if difference is None:
         return f"one value yet; {needed}"
     speed, words = difference.ratio, ("more", "less")
+    if series.metric:
+        words = LESS_MEMORY[::-1]
     if series.is_of_time:
         speed, words = 1 / difference.ratio, ("faster", "slower")
     others = "the value" if difference.before == 1 else f"the mean of {difference.before} values"

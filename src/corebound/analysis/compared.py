@@ -21,6 +21,7 @@ from corebound.analysis.wording import (
     verdict_word,
 )
 from corebound.scenario.cell import axes_of_key, cell_id
+from corebound.scenario.metrics import LESS_MEMORY, PEAK_MEMORY
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.intervals import Ends
 from corebound.stats.launch_summary import CellSummary, value_of
@@ -42,6 +43,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
             `inconclusive`; None without a result of both.
         is_significant: Whether the difference is significant after correcting for all rows.
         more_is_better: Whether the values are a rate. Above 1, `speedup_ratio` always is better.
+        is_memory: Whether the values are peak memory.
         note: What to know about its launches, such as that other programs disturbed some.
     """
 
@@ -58,6 +60,7 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
     is_significant: bool = False
     more_is_better: bool = False
+    is_memory: bool = False
     note: str = ""
 
     @property
@@ -126,6 +129,8 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         """
         if self.unit == "ns":
             return "faster", "slower"
+        if self.is_memory:
+            return LESS_MEMORY
         return ("more", "less") if self.more_is_better else ("less", "more")
 
     @property
@@ -248,6 +253,7 @@ def row_values(before: CellSummary | None, after: CellSummary | None) -> dict[st
         "after": value_of(after) if after else None,
         "unit": metric.unit if metric else "ns",
         "more_is_better": metric is not None and metric.better == "higher",
+        "is_memory": metric == PEAK_MEMORY,
     }
 
 

@@ -344,6 +344,7 @@ def _runs(comparison: RunComparison) -> dict[str, Any]:
         "after": _run(comparison.after),
         "note": RUNS_CAVEAT,
         "noise": comparison.noise,
+        "changes": [attributes(change, "name", "before", "after") for change in comparison.changes],
         "cells": [_compared_cell(cell) for cell in comparison.cells],
         **_uncompared(comparison, "run"),
     }

@@ -107,12 +107,6 @@ def total_wall_ns(launch: Launch) -> int | None:
     return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
 
 
-def peak_rss_bytes(launch: Launch) -> int | None:
-    """The peak memory of all workers of a launch together."""
-    known = [worker.peak_rss_bytes for worker in launch.workers if worker.peak_rss_bytes]
-    return sum(known) or None
-
-
 def median_of(cell: CellResult, metric: Callable[[Launch], float | None]) -> float | None:
     """The median of a value over the launches behind the cell's value."""
     counts = [metric(launch) for launch in _select_behind(cell.launches)]

@@ -14,6 +14,7 @@ from corebound.analysis.change_history import environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together, row_values
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.run_changes import RunChange, changes_text, run_changes
 from corebound.analysis.wording import count, day
 from corebound.errors import InputError
 from corebound.records.history import EnvironmentKey, Series
@@ -100,6 +101,11 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     not_comparable: tuple[tuple[str, str], ...]
     only_in_one: tuple[tuple[str, str], ...]
     noise: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> tuple[RunChange, ...]:
+        """What else changed between the runs."""
+        return run_changes(self.before, self.after)
 
     @property
     def rows(self) -> tuple[ComparedCell, ...]:
@@ -239,7 +245,7 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
     different = {name for name, _ in not_comparable}
     comparable = [name for name in shared if name not in different]
     if not comparable:
-        raise _refusal(where, not_comparable)
+        raise _refusal(where, not_comparable, changes_text(run_changes(first, second)))
     cells = _compared(
         before, after, {name: other_environments[name] for name in comparable}, past or {}
     )
@@ -264,7 +270,7 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
 _OTHER_CELLS = "different scenario"
 
 
-def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputError:
+def _refusal(where: str, not_comparable: Sequence[tuple[str, str]], changes: str) -> InputError:
     if not not_comparable:
         return InputError(
             what="the runs have no cell in common.",
@@ -278,8 +284,9 @@ def _refusal(where: str, not_comparable: Sequence[tuple[str, str]]) -> InputErro
             where=where,
             fix="To compare values of a variable, list them under `matrix: env:` and run once.",
         )
+    changed = f" Changed: {changes}." if changes else ""
     return InputError(
-        what=f"no cell was measured in the same way in both: {'; '.join(reasons)}.",
+        what=f"no cell was measured in the same way in both: {'; '.join(reasons)}.{changed}",
         where=where,
         fix="Measure both in the same environment, or compare two other runs.",
     )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.wording import count, times
 from corebound.records.history import HistoryPoint, is_primary, reason_kind
+from corebound.scenario.metrics import LESS_MEMORY
 from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
 from corebound.stats.history.pooled import pooling
 from corebound.stats.history.regressions import Change, Failing
@@ -92,12 +93,19 @@ class Impact(Struct, frozen=True, kw_only=True):
         all_series = (each.largest.series for each in self.counted)
         return all(series.unit == "ns" or series.more_is_better for series in all_series)
 
+    @property
+    def is_of_memory(self) -> bool:
+        """Whether all counted benchmarks are of peak memory."""
+        return all(each.largest.series.metric for each in self.counted)
+
 
 def impact_word(impact: Impact) -> str:
     """What a commit did to benchmarks: slower or faster; worse or better if some are no times."""
     is_worse = impact.benchmarks[0].largest.is_regression
     if impact.is_of_speed:
         return "slower" if is_worse else "faster"
+    if impact.is_of_memory:
+        return LESS_MEMORY[is_worse]
     return "worse" if is_worse else "better"
 
 

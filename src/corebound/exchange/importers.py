@@ -21,9 +21,14 @@ Tool = Literal[
     "criterion",
     "github-action-benchmark",
     "bencher",
+    "csv",
+    "json",
 ]
-# What the user may say of files that lack it.
-Stated = Literal["host", "commit", "date"]
+# What the user may say of files that lack it: `columns` is what those of a table are.
+Stated = Literal["host", "commit", "date", "columns"]
+
+
+_OF_TABLES: tuple[Stated, ...] = ("host", "commit", "date", "columns")
 
 
 class Importer(NamedTuple):
@@ -34,13 +39,15 @@ class Importer(NamedTuple):
             folder: each series, and what is wrong with a part that is skipped.
         help: The help of the command.
         states: What the user may say of the files.
-        reads_folders: Whether it reads a folder as a whole, and not its JSON files.
+        reads_folders: Whether it reads a folder as a whole, and not its files.
+        files: The pattern of the files of a folder.
     """
 
     module: str
     help: str
     states: tuple[Stated, ...] = ("host", "commit", "date")
     reads_folders: bool = False
+    files: str = "*.json"
 
     @property
     def read(self) -> Reader:
@@ -126,5 +133,30 @@ IMPORTERS: Mapping[Tool, Importer] = {
         Examples:
             corebound import bencher results.json --project codec --commit HEAD
         """,
+    ),
+    "csv": Importer(
+        module="plain_table",
+        help="""Import any CSV: its first line names the columns, and you say which they are.
+
+        Each value is one launch. Rows of one commit and day are launches of one point.
+
+        Examples:
+            corebound import csv nights.csv --project db --time date --value p99 --unit ms
+            corebound import csv all.csv --project db --benchmark name --value rate --unit ops/s
+        """,
+        states=_OF_TABLES,
+        files="*.csv",
+    ),
+    "json": Importer(
+        module="plain_table",
+        help="""Import any JSON with a list of objects, or one object a line.
+
+        Columns of nested objects have dots: `stats.median`.
+
+        Examples:
+            corebound import json runs.json --project db --rows results --time at --value stats.p99
+            corebound import json nights.jsonl --project db --time ts --revision sha --value ms
+        """,
+        states=_OF_TABLES,
     ),
 }

@@ -33,6 +33,7 @@ from corebound.records.history import (
     Series,
 )
 from corebound.records.run_record import Commit
+from corebound.scenario.metrics import Better
 from corebound.stats.intervals import geometric_mean, geometric_mean_interval
 
 # The least change that matters, as in a scenario.
@@ -41,6 +42,30 @@ UNNAMED_HOST = "unnamed"
 _NO_VALUE, _NO_NUMBER = "no value", "not a number"
 _MEASURE = "Measure it again; the rest of the file is imported."
 _SHA = re.compile(r"[0-9a-f]{7,64}")
+
+
+class Columns(Struct, frozen=True, kw_only=True):
+    """What the columns of a table are; of nested JSON, a name has dots.
+
+    Attributes:
+        value: The columns with values; each is a benchmark, or a metric of one.
+        time: The column with the time of measurement; None takes the user's, or the file's.
+        benchmark: The column with the name of the benchmark; None names it after the value.
+        parameter: The columns with parameters of the benchmark.
+        revision: The column with the hash of the commit.
+        unit: The unit of all values.
+        better: Whether higher or lower values are better; None decides by the unit.
+        rows: Where in JSON the list of rows is, such as `results[0].runs`; None: the whole file.
+    """
+
+    value: tuple[str, ...]
+    time: str | None = None
+    benchmark: str | None = None
+    parameter: tuple[str, ...] = ()
+    revision: str | None = None
+    unit: str = ""
+    better: Better | None = None
+    rows: str | None = None
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -52,6 +77,7 @@ class Context(Struct, frozen=True, kw_only=True):
         commit: The commit that was measured; replaces the files' own.
         at: When it was measured, ISO 8601 in UTC; replaces the files' own.
         modified_at: When the file was last written.
+        columns: What the columns of a table are; None for other files.
     """
 
     project: str
@@ -59,6 +85,7 @@ class Context(Struct, frozen=True, kw_only=True):
     commit: Commit | None = None
     at: str | None = None
     modified_at: str = ""
+    columns: Columns | None = None
 
     def moment(self, own: object) -> str:
         """The time of measurement: the user's, the file's own, or that of its last change.

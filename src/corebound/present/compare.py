@@ -16,6 +16,7 @@ from corebound.analysis.commit_comparison import (
 )
 from corebound.analysis.compared import ComparedRow, comparison_summary
 from corebound.analysis.launch_modes import mode_text
+from corebound.analysis.run_changes import changes_text
 from corebound.analysis.run_comparison import (
     RUNS_CAVEAT,
     ComparedCell,
@@ -92,6 +93,7 @@ def compare_sections(
         Sentence(plain(comparison_verdict(comparison)), "lead"),
         Sentence(f"{comparison_summary(rows, noun_of(comparison))}.{more}"),
         *((table,) if table.rows else ()),
+        *map(Sentence, _also_changed(comparison)),
         *map(Sentence, _not_compared(comparison)),
         Sentence(reservation(comparison)),
         *map(Sentence, comparison.noise if isinstance(comparison, RunComparison) else ()),
@@ -121,6 +123,11 @@ def reservation(comparison: Compared) -> str:
     return f"{RUNS_CAVEAT} {run_variation_note(comparison)}".strip()
 
 
+def _also_changed(comparison: Compared) -> Iterator[str]:
+    if isinstance(comparison, RunComparison) and (changes := changes_text(comparison.changes)):
+        yield f"Also changed: {changes}."
+
+
 def _not_compared(comparison: Compared) -> Iterator[str]:
     for name, reason in comparison.not_comparable:
         yield f"Not compared: {name}: {reason}."
@@ -133,7 +140,11 @@ def _not_compared(comparison: Compared) -> Iterator[str]:
 def comparison_verdict(comparison: Compared) -> Text:
     """How many rows clearly differ, and in which direction."""
     noun, rows = noun_of(comparison), comparison.rows
-    words = ("slower", "faster") if isinstance(comparison, RunComparison) else ("worse", "better")
+    words = ("worse", "better")
+    if isinstance(comparison, RunComparison):
+        words = (
+            ("with more memory", "with less memory") if _of_memory(rows) else ("slower", "faster")
+        )
     slower = sum(row.verdict == "slower" for row in rows)
     faster = sum(row.verdict == "faster" for row in rows)
     if not slower + faster:
@@ -144,6 +155,10 @@ def comparison_verdict(comparison: Compared) -> Text:
     if faster:
         parts += [", " if parts else "", f"{count(faster, *noun)} ", TextSpan(words[1], "good")]
     return rich(*parts, ".")
+
+
+def _of_memory(rows: Sequence[ComparedRow]) -> bool:
+    return any(row.is_memory for row in rows)
 
 
 def compare_table(
@@ -279,14 +294,17 @@ def _interleaved_sections(comparison: InterleavedComparison) -> tuple[Section, .
 
 def _headline(comparison: InterleavedComparison) -> str:
     cells = comparison.cells
+    words = ("less", "more memory") if _of_memory(cells) else ("faster", "slower")
     compared = sum(cell.verdict is not None for cell in cells)
     slower = sum(cell.is_regression for cell in cells)
     counts = {
-        "faster": sum(cell.verdict == "faster" for cell in cells),
+        words[0]: sum(cell.verdict == "faster" for cell in cells),
         "inconclusive": sum(cell.verdict == "inconclusive" for cell in cells),
         "without results": sum(bool(cell.missing) for cell in cells),
     }
-    parts = [f"{slower} of {compared} cells slower" if compared else "Nothing could be compared"]
+    parts = [
+        f"{slower} of {compared} cells {words[1]}" if compared else "Nothing could be compared"
+    ]
     parts += [f"{number} {what}" for what, number in counts.items() if number]
     end = " (the budget ran out)." if comparison.ending == "out of time" else "."
     return f"{', '.join(parts)}{end}"

@@ -41,6 +41,7 @@ from corebound.present.sections import (
 from corebound.present.time_spent import time_sentence
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
+from corebound.scenario.metrics import PEAK_MEMORY
 from corebound.stats.launch_summary import CellSummary
 
 
@@ -60,7 +61,8 @@ def run_sections(
     is_calibrated = True
     for result in filter(is_launched, results):
         calibration = calibration_for(calibrations, result.run, result.source)
-        is_calibrated &= calibration is not None or not result.ranked
+        is_time = not any(cell.cell.metric == PEAK_MEMORY for cell in result.cells)
+        is_calibrated &= calibration is not None or not result.ranked or not is_time
         fewest = min((len(pair.cell.summary.launches) for pair in result.ranked), default=0)
         seen, floor = unconfirmed(result), noise_floor_note(calibration, launches=fewest)
         is_unknown = any(cell.placement and cell.placement.is_unknown for cell in result.cells)
@@ -89,7 +91,7 @@ def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
         result: The scenario.
         compared: The number of comparisons that `result.decided` is corrected for; 0 if it is not.
     """
-    metrics = [source.metric.name for source in result.scenario.metrics]
+    metrics = [metric.name for metric in result.cells[0].cell.metrics] if result.cells else []
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
     return Table(
         title=result.scenario.title,

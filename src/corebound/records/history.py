@@ -527,6 +527,7 @@ class Series(Struct, frozen=True, kw_only=True, dict=True):
         code: The benchmark's source code, as another tool stores it beside its results.
         more_is_better: Whether it is a rate, for which more is better; otherwise less is.
         importance: A secondary series neither sets a headline nor an exit code.
+        metric: What its values are, if a launch has other series too, such as `peak memory`.
     """
 
     project: str | None
@@ -544,12 +545,13 @@ class Series(Struct, frozen=True, kw_only=True, dict=True):
     code: str | None = None
     more_is_better: bool = False
     importance: Importance = "primary"
+    metric: str = ""
 
     @cached_property
     def id(self) -> str:
-        """A unique id: `host/resnet50[binding=none]`, or `project/host/…`."""
+        """A unique id: `host/resnet50[binding=none]`, or `project/host/…`; then its metric."""
         where = self.host if self.project is None else f"{self.project}/{self.host}"
-        return f"{where}/{self.scenario}[{self.cell}]"
+        return f"{where}/{self.scenario}[{self.cell}] {self.metric}".rstrip()
 
     @property
     def is_anchored(self) -> bool:

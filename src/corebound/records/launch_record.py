@@ -295,6 +295,12 @@ class Launch(Struct, frozen=True, kw_only=True):
         return self.duration_ns / (1 if self.started_with else 1 + len(self.alternated))
 
     @property
+    def peak_rss_bytes(self) -> int | None:
+        """The peak memory of all its workers together; None if it is unknown."""
+        known = [worker.peak_rss_bytes for worker in self.workers if worker.peak_rss_bytes]
+        return sum(known) or None
+
+    @property
     def faults_per_iteration(self) -> float | None:
         """Minor page faults of each timed iteration of each worker; None if they are unknown."""
         faults = self.host.total("minor_faults") if self.host else None

@@ -56,10 +56,7 @@ def with_compared_axis(
     # Claims describe the scenario as published; they are judged only where it runs unchanged.
     document.pop("claims", None)
     if margin is not None:
-        document["measure"] = {**document.get("measure", {}), "margin": margin}
-        # A margin from the command line takes precedence over the profiles'.
-        for profile in document.get("profiles", {}).values():
-            profile.pop("margin", None)
+        document = with_margin(document, margin)
     if axis != ("commit",):
         # Two values that are the same on this host are compared because the user asks for it.
         document["measure"] = {**document.get("measure", {}), "duplicates": "each"}
@@ -70,6 +67,18 @@ def with_compared_axis(
         changed = {**written, "min": launches[0], "max": launches[1]}
         document["measure"] = {**document.get("measure", {}), "launches": changed}
     return load_document(document, path)
+
+
+def with_margin(document: dict[str, Any], margin: float) -> dict[str, Any]:
+    """A scenario's document with another margin, which takes precedence over the profiles'."""
+    profiles = document.get("profiles", {})
+    changed = {**document, "measure": {**document.get("measure", {}), "margin": margin}}
+    if profiles:
+        changed["profiles"] = {
+            name: {key: value for key, value in profile.items() if key != "margin"}
+            for name, profile in profiles.items()
+        }
+    return changed
 
 
 def _names(written: dict[str, Any], axis: Key) -> bool:

@@ -1,4 +1,4 @@
-"""Values that a command reports: what they are, and where in its output they are found."""
+"""Values other than times: what they are, and where in a command's output they are found."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from msgspec import Struct
 from corebound.units import significant
 
 Better = Literal["higher", "lower"]
+# What launches are judged by: `time` includes a value that a command reports.
+JudgedBy = Literal["time", "memory"]
 # A step of a path into JSON: a key, an index, or None for every item of a list.
 Step = str | int | None
 
@@ -35,6 +37,8 @@ class Metric(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> tuple[str, str]:
         """What a better value is called, and what a worse one is called."""
+        if self == PEAK_MEMORY:
+            return LESS_MEMORY
         if self.better == "higher":
             return "more", "less"
         return ("faster", "slower") if self.unit in _TIME_UNITS else ("less", "more")
@@ -56,6 +60,11 @@ class Metric(Struct, frozen=True, kw_only=True):
         if time_ns is None:
             return "–"
         return f"{significant(self.from_time_ns(time_ns))} {self.unit}".rstrip()
+
+
+# What any launch can be judged by instead of its time: the peak RSS of all its processes.
+PEAK_MEMORY = Metric(name="peak memory", unit="MiB", better="lower")
+LESS_MEMORY = ("less memory", "more memory")
 
 
 def parse_json_path(path: str) -> tuple[Step, ...]:

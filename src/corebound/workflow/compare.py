@@ -16,9 +16,11 @@ from corebound.analysis.commit_comparison import (
 )
 from corebound.analysis.host_records import Record
 from corebound.analysis.noise_floor import noise_floor_notes
+from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.run_comparison import RunComparison, compare_runs
 from corebound.errors import Fault, InputError
 from corebound.records import documents, history_files, jsonl
+from corebound.scenario.metrics import JudgedBy
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.compare_commits import recorded_comparison
 from corebound.workflow.process_pool import forked_map
@@ -39,6 +41,7 @@ def compare_recorded(
     status: Callable[[str], AbstractContextManager[object]] = nullcontext,
     *,
     project: str | None = None,
+    metric: JudgedBy = "time",
 ) -> RunComparison | CommitComparison | InterleavedComparison:
     """Compare two runs, two commits that were measured interleaved, or two of an imported project.
 
@@ -50,6 +53,7 @@ def compare_recorded(
         status: Shows a text while a long step runs.
         project: The imported project whose commits to compare; None compares runs first, then the
             commits of the only project that has both.
+        metric: What to compare of runs; imported series have a unit of their own.
 
     Raises:
         InputError: A name matches nothing, or several runs or commits.
@@ -63,7 +67,7 @@ def compare_recorded(
         stored, base, head = interleaved
         _warn(notify, *faults)
         notify(f"Measured interleaved in the run of {stored.run.started_at}, {stored.run.id}.")
-        return recorded_comparison(jsonl.read(stored.file), base, head)
+        return recorded_comparison(jsonl.read(stored.file), base, head, metric)
     try:
         pair = resolve_runs(before, after, runs, records)
     except InputError:
@@ -80,10 +84,10 @@ def compare_recorded(
         ):
             history = build_change_history(series, cache=cache, mapper=forked_map)
             return compare_imported_commits(*commits, history)
-    first, second = (_read(stored.file, faults) for stored in pair)
+    first, second = (judged_by(metric, *_read(stored.file, faults)) for stored in pair)
     calibrations, damaged = documents.CALIBRATIONS.read(records)
     _warn(notify, *faults, *damaged)
-    past = earlier_results_of_pair(records, (pair[0].run, pair[1].run))
+    past = earlier_results_of_pair(records, (pair[0].run, pair[1].run), metric)
     comparison = compare_runs(first, second, past)
     noise = noise_floor_notes(calibrations, comparison.after, launches=comparison.launches)
     return replace(comparison, noise=noise)

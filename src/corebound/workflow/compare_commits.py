@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison, Sides
 from corebound.analysis.compared import judge_together, row_values
+from corebound.analysis.peak_memory import MEMORY_MARGIN, judged_by
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -20,6 +21,7 @@ from corebound.records.jsonl import Stored
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import PROJECT
 from corebound.scenario.compared_axis import COMMITS_SUFFIX, SIDES_SUFFIX, key_without_axis
+from corebound.scenario.metrics import JudgedBy
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
@@ -39,8 +41,8 @@ class CompareCommitsRequest(RunRequest, frozen=True, kw_only=True):
     """
 
     options: ClassVar = (
-        "base", "head", "files", "profile", "only", "budget_s", "margin", "resume", "unlocked",
-        "wait_s", "config", "records",
+        "base", "head", "files", "profile", "only", "budget_s", "metric", "margin", "resume",
+        "unlocked", "wait_s", "config", "records",
     )  # fmt: skip
 
     base: Annotated[str, Argument("Commit, configuration or version to compare with.")]
@@ -79,12 +81,13 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
         )
         prepared = announced(prepared, request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
-    cells = _judge(result.scenario_results(), both)
+    judged = result.judged_by(request.metric, margin=margin or MEMORY_MARGIN)
+    cells = _judge(judged.scenario_results(), both)
     noise = noise_notes(
         request.records,
         result.run,
         [scenario.source for scenario in originals],
-        launches=_fewest_pairs(cells),
+        launches=_fewest_pairs(cells) if request.metric == "time" else 0,
         own_margin=margin is None,
     )
     return InterleavedComparison(
@@ -125,18 +128,20 @@ def _resolve_sides(
     return sides.sides_of_commits(project.name, first, second), comparable, repeated
 
 
-def recorded_comparison(stored: Stored, base: Commit, head: Commit) -> InterleavedComparison:
+def recorded_comparison(
+    stored: Stored, base: Commit, head: Commit, metric: JudgedBy = "time"
+) -> InterleavedComparison:
     """The comparison of two commits that a run measured interleaved, from its records.
 
     Args:
         stored: A run of `compare-commits` or `bisect`.
         base: The commit to compare with, one of the run's.
         head: The commit to judge, another of the run's.
+        metric: What to compare.
     """
     both = sides.sides_of_commits(PROJECT, base, head)
-    results = (
-        analyse_scenario(stored.run, source, stored.launches) for source in stored.run.scenarios
-    )
+    run, launches = judged_by(metric, stored.run, stored.launches)
+    results = (analyse_scenario(run, source, launches) for source in run.scenarios)
     return InterleavedComparison(
         sides=both,
         cells=_judge(results, both),

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import clock
+from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.wording import count
 from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
@@ -24,6 +25,7 @@ from corebound.runner import Ending
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.compared_axis import COMMITS_SUFFIX
 from corebound.scenario.matrix import expand
+from corebound.scenario.metrics import JudgedBy
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.early_warnings import evaluate_commit_comparison, evaluate_rerun
@@ -50,6 +52,7 @@ class CommitPair(Struct, frozen=True, kw_only=True):
         scenario: The cell's scenario, as that run recorded it.
         cell: The cell.
         path: The path of the scenario's file at that time.
+        metric: What changed.
     """
 
     good: Commit
@@ -58,6 +61,7 @@ class CommitPair(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     cell: Cell
     path: Path
+    metric: JudgedBy = "time"
 
 
 class PairResult(Struct, frozen=True, kw_only=True):
@@ -98,7 +102,19 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     if good is None or bad is None or good.sha == bad.sha:
         return None
     path = Path(source.path)
-    return CommitPair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
+    return CommitPair(
+        good=good,
+        bad=bad,
+        run=run,
+        scenario=scenario,
+        cell=cell,
+        path=path,
+        metric=_metric_of(change),
+    )
+
+
+def _metric_of(change: Change) -> JudgedBy:
+    return "memory" if change.series.metric else "time"
 
 
 def _without_commit(cell: Cell) -> Cell:
@@ -277,6 +293,7 @@ def measure_commits(
         both = repeat_for_commits(loaded, (pair.good, pair.bad), request)
         prepared = prepare_comparison(both, request, reporter.notify, resume=False)
         result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
+    result = result.judged_by(pair.metric)
     comparisons = [
         cell.comparison
         for scenario_result in result.scenario_results()
@@ -418,6 +435,6 @@ def _measure_present_state(
         budget = Budget(budget_s, request.begin_s + waited_s)
         prepared = prepare_run(request, reporter.notify)
         result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
-    all_series = series_of_run(result.run, result.launches)
+    all_series = series_of_run(*judged_by(_metric_of(change), result.run, result.launches))
     point = next((new.points[0] for new in all_series if new.cell == series.cell), None)
     return result, point and replace(point, run=result.run.id)

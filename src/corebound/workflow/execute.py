@@ -18,6 +18,7 @@ from corebound.analysis.advice import unconfirmed
 from corebound.analysis.forecast import Forecast, TimeLeft
 from corebound.analysis.json_documents import cell_document, findings_document, unconfirmed_document
 from corebound.analysis.noise_floor import calibration_for, noise_at
+from corebound.analysis.peak_memory import MEMORY_MARGIN, judged_by
 from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
@@ -36,6 +37,7 @@ from corebound.records.calibration import Calibration, Noise
 from corebound.records.launch_record import Kind, Launch
 from corebound.records.run_record import Run
 from corebound.runner import Clock, Ending, Observer, Runner, launcher
+from corebound.scenario.metrics import JudgedBy
 from corebound.stats.interference import is_refused
 from corebound.workflow.forecast import time_left_of
 from corebound.workflow.prepare import PreparedRun
@@ -165,6 +167,11 @@ class RunResult(Struct, frozen=True, kw_only=True):
         return decide_together(
             [analyse_scenario(self.run, source, self.launches) for source in self.run.scenarios]
         )
+
+    def judged_by(self, metric: JudgedBy, *, margin: float = MEMORY_MARGIN) -> RunResult:
+        """The same, judged by another metric; `margin` is the least change of memory."""
+        run, launches = judged_by(metric, self.run, self.launches, margin=margin)
+        return replace(self, run=run, launches=tuple(launches))
 
     @property
     def environments(self) -> set[str]:

@@ -16,7 +16,7 @@ from corebound.exchange import history_import, result_files
 from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.importers import IMPORTERS, Tool
 from corebound.exchange.reading import Progress, Unreadable, clean, label, no_progress
-from corebound.exchange.result_files import Context, ResultFiles
+from corebound.exchange.result_files import Columns, Context, ResultFiles
 from corebound.records.commits import read_commits
 from corebound.records.history import HistoryPoints, Series
 from corebound.records.jsonl import RECORDS
@@ -54,6 +54,7 @@ def import_results(
     host: str | None = None,
     commit: str | None = None,
     date: str | None = None,
+    columns: Columns | None = None,
     records: str | PathLike[str] = RECORDS,
     progress: Progress = no_progress,
 ) -> ImportedResults:
@@ -70,6 +71,7 @@ def import_results(
             files' own.
         date: When it was measured, ISO 8601; None takes the files' own, or that of their last
             change.
+        columns: For `csv` and `json`, what the columns are.
         records: The folder of records.
         progress: Called with the number of files read and the total.
 
@@ -84,25 +86,26 @@ def import_results(
         host=host,
         commit=_commit(commit) if commit else None,
         at=_date(date) if date else None,
+        columns=columns,
     )
     paths = [Path(file) for file in files]
     importer = IMPORTERS[tool]
     if not importer.reads_folders:
-        paths = [file for path in paths for file in _files_at(path)]
+        paths = [file for path in paths for file in _files_at(path, importer.files)]
     source = result_files.read_all(paths, importer.read, context, progress)
     source = structs.replace(source, series=_with_subjects(source.series))
     history = history_import.keep(context.project, source.series, Path(records))
     return ImportedResults(project=context.project, source=source, history=history)
 
 
-def _files_at(path: Path) -> Sequence[Path]:
-    """The file itself, or the JSON files below a folder."""
+def _files_at(path: Path, pattern: str) -> Sequence[Path]:
+    """The file itself, or the files below a folder whose names match."""
     if not path.is_dir():
         return (path,)
-    files = sorted(path.rglob("*.json"))
+    files = sorted(path.rglob(pattern))
     if not files:
         raise InputError(
-            what="there is no JSON file in this folder.",
+            what=f"there is no file {pattern} in this folder.",
             where=str(path),
             fix="Name the files that the tool has written.",
         )

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Struct
 
 from corebound.errors import InputError
+from corebound.scenario.metrics import JudgedBy
 
 # 9 digits of seconds are 31 years.
 _DURATION = re.compile(r"(?:(\d{1,5})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", re.ASCII)
@@ -131,6 +132,9 @@ To = Annotated[Path | None, Option("Folder that a web server serves.")]
 Branch = Annotated[str | None, Option("Branch of a repository, such as gh-pages.")]
 Push = Annotated[str | None, Option("Push the branch to this remote.", metavar="REMOTE")]
 Squash = Annotated[bool, Option("Replace the branch's earlier commits with this one.")]
+Metric = Annotated[
+    JudgedBy, Option("Judge the time, or the value that a command reports; or peak memory.")
+]
 ProjectName = Annotated[str | None, Option("Name of the project.", name="--project")]
 
 R = TypeVar("R")

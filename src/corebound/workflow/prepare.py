@@ -36,6 +36,7 @@ from corebound.workflow import projects, scenarios
 from corebound.workflow.options import (
     Config,
     Files,
+    Metric,
     Option,
     Records,
     Unlocked,
@@ -84,6 +85,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         int | None,
         Option("Seed of the order and of the workloads' random data.", min=0, max=2**32 - 1),
     ] = None
+    metric: Metric = "time"
     unlocked: Unlocked = False
     wait_s: Wait = 0.0
     config: Config = projects.CONFIG

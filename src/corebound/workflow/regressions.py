@@ -22,6 +22,7 @@ from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.decisions import Decision, State, append_decisions, valid_decisions
 from corebound.records.jsonl import RECORDS
+from corebound.scenario.metrics import JudgedBy
 from corebound.stats.history.alerts import HistoryChange
 from corebound.stats.history.regressions import Change
 from corebound.text import one_line
@@ -66,6 +67,8 @@ def analyse_history(
     status: Path,
     notify: Notify,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    *,
+    metric: JudgedBy = "time",
 ) -> AnalysedHistory:
     """Find the change points of all histories, with a cache beside the records.
 
@@ -74,13 +77,14 @@ def analyse_history(
         status: The file of decisions.
         notify: Called with a warning for each thing that cannot be read.
         progress: Called with the number of analysed series and of all series.
+        metric: What the series are of.
 
     Raises:
         InputError: The folder has no results.
         ScenarioFaults: The file of decisions has errors.
     """
     decisions = valid_decisions(status)
-    suite = read_suite(records, pooled=True)
+    suite = read_suite(records, pooled=True, metric=metric)
     suite = replace(suite, series=(*suite.series, *suite.pooled))
     for fault in suite.faults:
         notify(f"warning: {fault}")
@@ -104,7 +108,7 @@ def analyse_history(
             " records with --records.",
         )
     confirmations, faults = documents.CONFIRMATIONS.read(records)
-    with cached_change_points(records, all_series=True) as cache:
+    with cached_change_points(records, all_series=metric == "time") as cache:
         history = build_change_history(
             suite.series,
             decisions=decisions,
@@ -272,4 +276,5 @@ def _compare_command(change: Change, suite: Suite) -> tuple[str, ...]:
     )  # fmt: skip
     profile = () if pair.run.profile is None else ("--profile", pair.run.profile)
     only = ("--only", pair.cell.key) if pair.cell.axes else ()
-    return (*command, *profile, *only)
+    metric = ("--metric", "memory") if change.series.metric else ()
+    return (*command, *profile, *only, *metric)

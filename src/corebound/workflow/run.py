@@ -29,9 +29,9 @@ class SuiteRequest(RunRequest, frozen=True, kw_only=True):
     """What `corebound run` measures; without files, it continues the latest run."""
 
     options: ClassVar = (
-        "files", "profile", "only", "env", "budget_s", "seed", "resume", "unlocked", "wait_s",
-        "operators", "launches", "favour_doubtful", "config", "project_python", "committed",
-        "label", "anchor", "records",
+        "files", "profile", "only", "env", "budget_s", "seed", "metric", "resume", "unlocked",
+        "wait_s", "operators", "launches", "favour_doubtful", "config", "project_python",
+        "committed", "label", "anchor", "records",
     )  # fmt: skip
 
     files: Files = ()

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.host_comparison import hardware_class
+from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.run_comparison import PastResult, PastResults, past_results
 from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, encodable
@@ -33,6 +34,7 @@ from corebound.records.jsonl import Stored, UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
+from corebound.scenario.metrics import JudgedBy
 from corebound.stats.history.anchored import chained
 from corebound.stats.history.pooled import pooled_series
 from corebound.stats.history.regressions import arrays_of
@@ -150,7 +152,10 @@ class IndexedFolder(Struct, frozen=True, kw_only=True):
 
 
 def indexed_folders(
-    records: Path, faults: list[Fault], only: Container[Path] | None = None
+    records: Path,
+    faults: list[Fault],
+    only: Container[Path] | None = None,
+    metric: JudgedBy = "time",
 ) -> Iterator[tuple[IndexedFolder, tuple[IndexedRun, ...]]]:
     """List all series and runs below a folder, one host after the other.
 
@@ -159,6 +164,7 @@ def indexed_folders(
         faults: Receives each file that cannot be read or holds no run; other files still count.
         only: The files to read and to list; None reads all. The series also have the points of
             other files that were read before.
+        metric: What the series are of; each has an index of its own.
 
     Returns:
         For each folder that has a listed run its series and its runs, the oldest run first.
@@ -171,12 +177,12 @@ def indexed_folders(
         listed = [file for file in own if only is None or file in only]
         if not listed:
             continue
-        pinned = _cache_file(folder).pin()
+        pinned = _cache_file(folder, metric).pin()
         known = pinned.value() if pinned is not None else None
-        runs, new = _summaries(own, frozenset(listed), known, read, faults)
+        runs, new = _summaries(own, frozenset(listed), known, read, faults, metric=metric)
         index = known if known is not None and runs == known.runs else _index(runs, new, known)
         if index is not known or pinned is None:
-            pinned = keep_index(index, folder)
+            pinned = keep_index(index, folder, metric)
         runs_of_folder = tuple(
             IndexedRun(
                 file=file,
@@ -199,19 +205,20 @@ def indexed_folders(
             yield indexed, runs_of_folder
 
 
-def keep_index(index: FolderIndex, folder: Path) -> Pinned[FolderIndex]:
+def keep_index(index: FolderIndex, folder: Path, metric: JudgedBy = "time") -> Pinned[FolderIndex]:
     """Keep the index of a folder of record files, beside it."""
-    return _cache_file(folder).keep_pinned(index)
+    return _cache_file(folder, metric).keep_pinned(index)
 
 
-def _cache_file(folder: Path) -> CacheFile[FolderIndex]:
-    name = f"series-{encodable(folder.name)}"
+def _cache_file(folder: Path, metric: JudgedBy) -> CacheFile[FolderIndex]:
+    name = f"{'series' if metric == 'time' else metric}-{encodable(folder.name)}"
     return CacheFile(FolderIndex, folder.parent, name, version=_version())
 
 
 @lru_cache(1)
 def _version() -> str:
-    analysis = ("analysis/host_comparison.py", "analysis/scenario_result.py")
+    names = ("host_comparison.py", "peak_memory.py", "scenario_result.py")
+    analysis = tuple(f"analysis/{name}" for name in names)
     parts = ("stats", "records", "scenario", "machine", "units.py", "errors.py")
     return cache.code(*parts, *analysis)
 
@@ -234,6 +241,8 @@ def _summaries(
     known: FolderIndex | None,
     read: Callable[[Path], Stored],
     faults: list[Fault],
+    *,
+    metric: JudgedBy,
 ) -> tuple[dict[str, RunSummary], list[Series]]:
     """The summary of each file, and the series of those that have changed since `known`."""
     before = known.runs if known is not None else {}
@@ -251,7 +260,7 @@ def _summaries(
             if previous and previous.stamp == stamp:
                 runs[name] = previous
                 continue
-            runs[name], new = _summarise_run(read(file), stamp)
+            runs[name], new = _summarise_run(read(file), stamp, metric)
             series += new
     return runs, series
 
@@ -294,8 +303,11 @@ def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
     return read(file).launches
 
 
-def _summarise_run(stored: Stored, stamp: str) -> tuple[RunSummary, tuple[Series, ...]]:
+def _summarise_run(
+    stored: Stored, stamp: str, metric: JudgedBy
+) -> tuple[RunSummary, tuple[Series, ...]]:
     run, faults = drop_unreadable_scenarios(stored)
+    judged, launches = judged_by(metric, run, stored.launches)
     readable = {source.path for source in run.scenarios}
     launched = {launch.cell.scenario for launch in stored.launches}
     summary = RunSummary(
@@ -311,9 +323,9 @@ def _summarise_run(stored: Stored, stamp: str) -> tuple[RunSummary, tuple[Series
         ),
         faults=faults,
         profiles=profiles_of(stored.launches),
-        delays=delays_of_run(stored.launches),
+        delays=delays_of_run(launches),
     )
-    return summary, series_of_run(run, stored.launches)
+    return summary, series_of_run(judged, launches)
 
 
 def drop_unreadable_scenarios(stored: Stored) -> tuple[Run, tuple[Fault, ...]]:
@@ -366,19 +378,22 @@ def auxiliary_folders(records: Path, faults: list[Fault]) -> Iterator[IndexedFol
         yield from (indexed for indexed, _ in indexed_folders(folder, faults))
 
 
-def earlier_results_of_pair(records: Path, pair: tuple[Run, Run]) -> PastResults:
+def earlier_results_of_pair(
+    records: Path, pair: tuple[Run, Run], metric: JudgedBy = "time"
+) -> PastResults:
     """Earlier results of each cell: from the host's latest other runs before the later of two.
 
     Args:
         records: The folder of records.
         pair: The two runs, which share scenarios. Unreadable runs are skipped.
+        metric: What the results are of.
     """
     folders: list[IndexedFolder] = []
     for folder in (records, *_auxiliary_folders(records)):
         # Latest first. The first line of a file is enough to skip runs of other scenarios.
         similar = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
         files = frozenset(itertools.islice(similar, _MAX_EARLIER_RUNS))
-        folders += (indexed for indexed, _ in indexed_folders(folder, [], files))
+        folders += (indexed for indexed, _ in indexed_folders(folder, [], files, metric))
     return EarlierResults(folders)
 
 
@@ -427,26 +442,27 @@ class Suite(Struct, frozen=True, kw_only=True):
         return next(filter(None, runs), None)
 
 
-def read_suite(records: Path, *, pooled: bool = False) -> Suite:
+def read_suite(records: Path, *, pooled: bool = False, metric: JudgedBy = "time") -> Suite:
     """Read all series of a folder of records.
 
     Args:
         records: The folder.
         pooled: Whether to make the series of several hosts together, too.
+        metric: What our own series are of. Imported ones, of any unit, are beside those of time.
     """
     faults: list[Fault] = []
     classes: dict[str, str] = {}
     folders: dict[str, list[IndexedFolder]] = {}
     all_folders: list[IndexedFolder] = []
     latest: IndexedRun | None = None
-    for folder, runs in indexed_folders(records, faults):
+    for folder, runs in indexed_folders(records, faults, metric=metric):
         all_folders.append(folder)
         for host in {run.summary.host for run in runs}:
             folders.setdefault(host, []).append(folder)
         classes |= {run.summary.host: run.summary.hardware for run in runs}
         faults += (fault for run in runs for fault in run.summary.faults)
         latest = max(filter(None, (latest, *runs)), key=_moment)
-    imported, damaged = history_files.read_all(records)
+    imported, damaged = history_files.read_all(records) if metric == "time" else ((), ())
     # Its points are of any machine.
     folders[ANCHORED] = all_folders
     own = joined_folders(all_folders)

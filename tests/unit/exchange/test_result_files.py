@@ -229,7 +229,7 @@ def test_a_folder_stands_for_the_files_below_it_and_an_empty_one_is_an_error(
     )
 
     assert empty.code == 2
-    assert "no JSON file" in empty.err
+    assert "no file *.json" in empty.err
     assert json.loads(imported.out)["files"] == 2
 
 

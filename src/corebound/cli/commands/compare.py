@@ -21,7 +21,7 @@ from corebound.present.sections import Section
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.hosts import compare_recorded_hosts
-from corebound.workflow.options import Argument, Option, ProjectName, Records
+from corebound.workflow.options import Argument, Metric, Option, ProjectName, Records
 
 Format = Literal["text", "md"]
 
@@ -38,6 +38,7 @@ def compare(
     *,
     by: Annotated[By | None, Option("Compare all hosts of the records, or their classes.")] = None,
     project: ProjectName = None,
+    metric: Metric = "time",
     records: Records = RECORDS,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -68,7 +69,7 @@ def compare(
                 fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
             )
         result = compare_recorded(
-            *names, records, notifier(console), console.status, project=project
+            *names, records, notifier(console), console.status, project=project, metric=metric
         )
         document, sections = compare_document(result), compare_sections(result, show_all=show_all)
     if as_json:

@@ -16,7 +16,7 @@ from corebound.cli.output.console import Console, print_table
 from corebound.cli.output.json import print_json
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.options import Argument, Option, Records
+from corebound.workflow.options import Argument, Metric, Option, Records
 from corebound.workflow.recorded_runs import (
     find_run,
     launch_log,
@@ -67,15 +67,21 @@ def list_(
         console.print(Text(f"{count(hidden, 'older run')} not shown: `corebound list --all`."))
 
 
-def show(name: RunName = None, *, records: Records = RECORDS, as_json: Json = False) -> None:
+def show(
+    name: RunName = None,
+    *,
+    metric: Metric = "time",
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
     """Show the results of a run, as `corebound run` prints them.
 
     Examples:
         corebound show
-        corebound show 1f2e3d4c
+        corebound show 1f2e3d4c --metric memory
     """
     notify = notifier(Console(stderr=True))
-    result = recorded_result(find_run(name, records, notify), notify)
+    result = recorded_result(find_run(name, records, notify), notify).judged_by(metric)
     if as_json:
         print_json(result.document)
     else:

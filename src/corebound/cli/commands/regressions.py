@@ -25,9 +25,10 @@ from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import is_primary
 from corebound.records.jsonl import RECORDS
 from corebound.report.urls import place_of
+from corebound.scenario.metrics import JudgedBy
 from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow import projects
-from corebound.workflow.options import Config, Option, Records, Status, Wait, seconds
+from corebound.workflow.options import Config, Metric, Option, Records, Status, Wait, seconds
 from corebound.workflow.regressions import (
     AnalysedHistory,
     analyse_history,
@@ -43,6 +44,7 @@ def regressions(
     form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     records: Records = RECORDS,
     status: Status = DECISIONS_FILE,
+    metric: Metric = "time",
     site: Annotated[str, Option("Folder or URL of the site, for links.")] = "reports/site",
     confirm: Annotated[bool, Option("Measure suspected regressions again first.")] = False,
     budget_s: Annotated[
@@ -76,7 +78,7 @@ def regressions(
         corebound regressions --accept 7c1e0f2aab --because "parses more input"
     """
     reporter = TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
-    analysed = _analyse(reporter, records=records, status=status)
+    analysed = _analyse(reporter, records=records, status=status, metric=metric)
     decision = _decision(accept=accept, fixed=fixed, reopen=reopen)
     if decision is not None:
         state, change_id = decision
@@ -112,7 +114,9 @@ def regressions(
     raise typer.Exit(analysed.exit_code)
 
 
-def _analyse(reporter: TerminalReporter, *, records: Path, status: Path) -> AnalysedHistory:
+def _analyse(
+    reporter: TerminalReporter, *, records: Path, status: Path, metric: JudgedBy
+) -> AnalysedHistory:
     console = reporter.console
     # Progress is shown only on a terminal, and only temporarily.
     with console.status("Analysing the history") as shown:
@@ -121,7 +125,7 @@ def _analyse(reporter: TerminalReporter, *, records: Path, status: Path) -> Anal
             if console.is_terminal:
                 shown.update(Text(f"Analysing the history: {done:,} of {total:,} series"))
 
-        return analyse_history(records, status, reporter.notify, progress)
+        return analyse_history(records, status, reporter.notify, progress, metric=metric)
 
 
 def _decision(

@@ -43,10 +43,11 @@ def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -
         Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
     )
     result = run_suite(request, reporter, lambda prepared: _announce(prepared, request, reporter))
+    judged = result.judged_by(request.metric)
     if as_json:
-        print_json(result.document)
+        print_json(judged.document)
     else:
-        print_run(result, Console())
+        print_run(judged, Console())
     raise typer.Exit(result.exit_code)
 
 

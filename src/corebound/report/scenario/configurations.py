@@ -14,7 +14,6 @@ from corebound.analysis.launch_metrics import (
     launch_counts,
     median_of,
     migrations,
-    peak_rss_bytes,
     span_of,
     threads,
     total_wall_ns,
@@ -328,7 +327,7 @@ def over_launches(
     metrics: tuple[tuple[str, str, Callable[[Launch], float | None]], ...] = (
         ("CPU time", "duration", lambda launch: cpu_ns.get(launch.id)),
         ("All iterations", "duration", total_wall_ns),
-        ("Peak RSS", "bytes", peak_rss_bytes),
+        ("Peak RSS", "bytes", lambda launch: launch.peak_rss_bytes),
         ("Run-queue wait", "percent", wait_share),
         ("Threads", "quantity", threads),
         ("Context switches", "quantity", context_switches),

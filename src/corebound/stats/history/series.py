@@ -27,6 +27,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.compared_axis import COMMITS_SUFFIX, key_without_axis
+from corebound.scenario.metrics import PEAK_MEMORY
 from corebound.scenario.models import (
     Measure,
     Scenario,
@@ -249,6 +250,7 @@ def _series(
         host_name=run.host.name,
         scenario=scenario.name,
         title=scenario.title,
+        metric=metric.name if metric == PEAK_MEMORY else "",
         cell=cell.key,
         unit=metric.unit if metric else "ns",
         more_is_better=metric is not None and metric.better == "higher",
