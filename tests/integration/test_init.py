@@ -193,9 +193,16 @@ def test_a_function_that_cannot_be_timed_is_an_error_message(
     assert not (repository / "scenarios").exists()
 
 
+# Runners of one's own, and rented ones.
+RUNNERS = pytest.mark.parametrize("runners", [(), ("--hosted",)], ids=["own", "hosted"])
+
+
 @pytest.mark.quick
-def test_workflows_are_valid_for_github_and_gitlab(repository: Path) -> None:
-    corebound(repository, "init", "shop.prices:total")
+@RUNNERS
+def test_workflows_are_valid_for_github_and_gitlab(
+    repository: Path, runners: tuple[str, ...]
+) -> None:
+    corebound(repository, "init", "shop.prices:total", *runners)
 
     for schema, name in (
         ("vendor.github-workflows", ".github/workflows/corebound.yml"),
@@ -209,8 +216,11 @@ def test_workflows_are_valid_for_github_and_gitlab(repository: Path) -> None:
 
 
 @needs.shellcheck
-def test_shellcheck_finds_nothing_in_the_ci_scripts(repository: Path) -> None:
-    corebound(repository, "init", "shop.prices:total")
+@RUNNERS
+def test_shellcheck_finds_nothing_in_the_ci_scripts(
+    repository: Path, runners: tuple[str, ...]
+) -> None:
+    corebound(repository, "init", "shop.prices:total", *runners)
     github = repository / ".github/workflows/corebound.yml"
     of_github = [step for job in ("compare", "nightly") for step in steps(github, job)]
     of_gitlab = ("speed-compare", "speed-nightly", "speed-pages")
@@ -243,10 +253,14 @@ def steps(workflow: Path, job: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh clone of a repository with what init wrote, and one more commit; built once."""
-    folder = tmp_path_factory.mktemp("cloned")
+    return cloned(tmp_path_factory.mktemp("cloned"))
+
+
+def cloned(folder: Path, *runners: str) -> Path:
+    """A clone in a folder, of a repository with what `init` wrote for some runners."""
     origin = a_repository(folder / "shop")
     # What installs corebound would fetch a release: it is here already.
-    corebound(origin, "init", "--function", "shop.prices:total", "--install", "true")
+    corebound(origin, "init", "--function", "shop.prices:total", "--install", "true", *runners)
     quicker(origin)
     asv = origin / "asv.conf.json"
     asv.write_text(json.dumps({**json.loads(asv.read_text()), **quick_builds(origin)}))
@@ -314,6 +328,20 @@ def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
     origin = git(clone, "ls-remote", "origin", "refs/heads/gh-pages").split()
     assert origin
     assert "shop.prices:total" in git(clone, "show", f"{origin[0]}:index.html")
+
+
+def test_a_rented_runner_finds_the_records_of_the_nights_before(tmp_path: Path) -> None:
+    first = cloned(tmp_path, "--hosted", "--github")
+    second = tmp_path / "next"
+    git(tmp_path, "clone", "--quiet", "--no-hardlinks", str(first.parent / "shop"), str(second))
+
+    nights = [on_github(night, "nightly", COREBOUND_WEBHOOK="") for night in (first, second)]
+
+    for codes, _, message in nights:
+        assert set(codes) == {0}, message
+    corebound(second, "export", "history", "--out", "points.csv")
+    points = (second / "points.csv").read_text().splitlines()
+    assert len([point for point in points if "anchored/" in point]) == len(nights), points
 
 
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:

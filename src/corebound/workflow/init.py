@@ -47,6 +47,7 @@ class Repository(Struct, frozen=True, kw_only=True):
         has_remote: Whether the repository has a remote to update from.
         is_git: Whether the folder is in a git repository.
         services: The CI services that it uses, by its files and its remotes.
+        commit: The hash of the commit that is checked out; None without one.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Repository(Struct, frozen=True, kw_only=True):
     has_remote: bool
     is_git: bool = True
     services: tuple[Integration, ...] = ()
+    commit: str | None = None
 
     @property
     def is_built(self) -> bool:
@@ -85,6 +87,7 @@ def inspect_repository(folder: Path) -> Repository:
         lacks=tuple(what for what, is_there in needs.items() if not is_there),
         has_remote=bool(remotes),
         is_git=top is not None,
+        commit=commit,
         services=tuple(service for service, is_used in services.items() if is_used),
     )
 
@@ -275,6 +278,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
         systemd: Whether to add systemd units and a line for cron.
         program: The corebound executable that these call.
         integrations: The CI services and tools to write files for.
+        hosted: Whether the nightly jobs run on rented runners.
     """
 
     repository: Repository
@@ -284,6 +288,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
     systemd: bool
     program: Path
     integrations: tuple[Integration, ...] = INTEGRATIONS
+    hosted: bool = False
 
     @property
     def scenario(self) -> str:
@@ -299,14 +304,15 @@ def file_texts(request: InitRequest) -> dict[str, str]:
     def filled(template: str) -> str:
         return _PLACEHOLDER.sub(lambda match: values[match[1]], _template(template))
 
+    hosted = "-hosted" if request.hosted else ""
     steps = f"scenarios/{values['STEPS']}.py"
     texts = {
         f"scenarios/{request.scenario}.yaml": filled("scenario.yaml"),
         steps: filled("steps.py.txt" if request.target else "example.py.txt"),
         "corebound.mk": filled("corebound.mk"),
         "Makefile": "include corebound.mk\n",
-        ".github/workflows/corebound.yml": filled("github.yml"),
-        ".gitlab/corebound.yml": filled("gitlab.yml"),
+        ".github/workflows/corebound.yml": filled(f"github{hosted}.yml"),
+        ".gitlab/corebound.yml": filled(f"gitlab{hosted}.yml"),
         ".gitlab-ci.yml": filled("gitlab-ci.yml"),
         ".gitignore": "/reports/\n/.asv/\n",
     }
@@ -341,6 +347,8 @@ def _template_values(request: InitRequest) -> dict[str, str]:
         "BRANCH": repository.branch,
         # Quoted, because YAML would not read words such as `true` as strings.
         "INSTALL": json.dumps(request.install, ensure_ascii=False),
+        # Rented runners differ from night to night: each night also measures this commit.
+        "NIGHTLY": f"corebound nightly scenarios --anchor {repository.commit or repository.branch}",
         "UPDATE": "--update " if repository.has_remote else "",
         "UNIT_FOLDER": str(repository.folder).replace("%", "%%"),
         "UNIT_PROGRAM": '"' + str(request.program).replace("%", "%%") + '"',
@@ -426,6 +434,7 @@ def init(
     systemd: bool = False,
     integrations: Sequence[Integration] | None = None,
     choose: Callable[[], Sequence[Integration]] = lambda: INTEGRATIONS,
+    hosted: bool = False,
     dry_run: bool = False,
 ) -> InitResult:
     """Write the files that a repository needs for measurements, as `corebound init` does.
@@ -443,6 +452,7 @@ def init(
         integrations: Some of `github`, `gitlab` and `makefile`; None uses what the repository's
             files and remotes say.
         choose: Called for them if the repository does not say; by default, all of them.
+        hosted: Whether CI has only rented runners, which differ from night to night.
         dry_run: Whether to write nothing.
 
     Returns:
@@ -473,6 +483,7 @@ def init(
         systemd=systemd,
         program=Path(sys.executable).parent / "corebound",
         integrations=tuple(integrations),
+        hosted=hosted,
     )
     return InitResult(
         request=request,

@@ -57,6 +57,9 @@ def init(
     ] = False,
     github: Annotated[bool, Option("Write a workflow for GitHub Actions.")] = False,
     gitlab: Annotated[bool, Option("Write jobs for GitLab CI.")] = False,
+    hosted: Annotated[
+        bool, Option("CI has only rented runners: keep records on a branch or in the cache.")
+    ] = False,
     makefile: Annotated[bool, Option("Write Makefile targets.")] = False,
     none: Annotated[bool, Option("Write none of these three.")] = False,
     dry_run: Annotated[bool, Option("List the files, and write nothing.")] = False,
@@ -70,7 +73,7 @@ def init(
 
     Examples:
         corebound init shop.prices:total
-        corebound init shop.prices:total --github --dry-run
+        corebound init shop.prices:total --github --hosted
         corebound init ~/src/shop --systemd
     """
     folder, function = _folder_and_function(folder, function)
@@ -84,6 +87,7 @@ def init(
         install=install,
         systemd=systemd,
         integrations=() if none else named or None,
+        hosted=hosted,
         choose=_ask if may_ask else lambda: INTEGRATIONS,
         dry_run=dry_run,
     )
