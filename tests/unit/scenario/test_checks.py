@@ -104,7 +104,7 @@ def test_a_server_runs_no_function() -> None:
 def test_a_model_file_of_llama_cpp_is_a_fault_with_another_runtime() -> None:
     text = SCENARIO.replace("image-serving", "decoder-inference").replace("torchserve", "pytorch")
 
-    with pytest.raises(ScenarioFaults, match="does not apply to pytorch.*\n?.*Remove it"):
+    with pytest.raises(ScenarioFaults, match=r"(?s)does not apply to pytorch.*Remove it"):
         load(f"{text}parameters: {{model: my.gguf}}\n".encode(), "f.yaml")
 
 

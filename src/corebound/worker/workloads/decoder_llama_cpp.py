@@ -1,4 +1,4 @@
-"""The decoder in llama.cpp, with the weights that every runtime has, or a model file of the user's."""
+"""The decoder in llama.cpp, with the weights that every runtime has, or an own model file."""
 
 from __future__ import annotations
 

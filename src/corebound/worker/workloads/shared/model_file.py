@@ -43,7 +43,7 @@ def require(path: Path, *, begins: bytes, kind: str) -> None:
 
 
 def version(path: Path) -> dict[str, str]:
-    """The file as an entry among the versions of a worker: its name, and a digest of its content."""
+    """The file as an entry among a worker's versions: its name and a digest of its content."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"model": f"{path.name} {digest[:_DIGITS]}"}
