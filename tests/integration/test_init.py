@@ -341,7 +341,7 @@ def test_a_rented_runner_finds_the_records_of_the_nights_before(tmp_path: Path) 
         assert set(codes) == {0}, message
     corebound(second, "export", "history", "--out", "points.csv")
     points = (second / "points.csv").read_text().splitlines()
-    assert len([point for point in points if "anchored/" in point]) == len(nights), points
+    assert len([point for point in points if "× anchor" in point]) == len(nights), points
 
 
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:

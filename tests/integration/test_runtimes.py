@@ -328,6 +328,46 @@ def test_llama_cpp_in_8_bits_writes_nearly_what_32_bits_do(
     assert 0.99 < cosine < 1.0
 
 
+@pytest.mark.parametrize(
+    ("model", "status", "reason"),
+    [
+        ("mine.gguf", "ok", ""),
+        ("other.gguf", "failed", "cannot be read"),
+        ("mine.txt", "failed", "is not a model in GGUF (.gguf): it begins with b'no model'"),
+        ("pointer.gguf", "failed", "only a pointer of Git LFS"),
+        ("cut.gguf", "failed", "llama.cpp cannot load cut.gguf"),
+    ],
+)
+def test_llama_cpp_generates_with_a_model_file_of_ones_own(
+    tmp_path: Path, model: str, status: str, reason: str
+) -> None:
+    path = tmp_path / "mine.gguf"
+    in_environment(
+        "llama-cpp",
+        "from pathlib import Path\n"
+        "from corebound.worker.workloads.shared.decoder_gguf import write\n"
+        f"write(Path({str(path)!r}), context=64, dtype='int8')\n",
+        cwd=tmp_path / "made",
+    )
+    (tmp_path / "mine.txt").write_text("no model")
+    (tmp_path / "pointer.gguf").write_text("version https://git-lfs.github.com/spec/v1\n")
+    (tmp_path / "cut.gguf").write_bytes(path.read_bytes()[:2000])
+
+    outcome = launch_once(
+        tmp_path,
+        "llama-cpp",
+        workload="decoder-inference",
+        parameters={"model": model, "context": 32, "batch": 2},
+    )
+
+    assert outcome.status == status
+    assert reason in (outcome.reason or "")
+    if status == "ok":
+        (worker,) = outcome.workers
+        assert worker.versions["model"].startswith("mine.gguf ")
+        assert worker.work == {"tokens": 2.0}
+
+
 def test_llama_cpp_lists_the_operators_of_a_step(tmp_path: Path) -> None:
     outcome = launch_once(
         tmp_path, "llama-cpp", kind="profile", measure={"operators": 3}, **DECODER
@@ -358,7 +398,8 @@ save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_ve
         ({"shapes": "8x4"}, "ok", ""),
         ({}, "failed", "the model's shapes are not fixed"),
         ({"shapes": "8x5"}, "failed", "`shapes` does not fit the model"),
-        ({"model": "other.onnx"}, "failed", "there is no model file"),
+        ({"model": "other.onnx"}, "failed", "cannot be read"),
+        ({"model": "mine.txt"}, "failed", "is not a model in the ONNX format"),
     ],
 )
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
@@ -366,6 +407,7 @@ def test_a_model_of_ones_own_runs_with_its_shapes(
     tmp_path: Path, runtime: str, parameters: dict[str, Any], status: str, reason: str
 ) -> None:
     path = tmp_path / "mine.onnx"
+    (tmp_path / "mine.txt").write_text("no model")
     in_environment("onnxruntime", f"PATH = {str(path)!r}\n{MODEL}", cwd=tmp_path / "made")
 
     outcome = launch_once(

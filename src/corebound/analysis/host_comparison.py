@@ -21,6 +21,7 @@ from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import ONE_LAUNCH, TOO_WIDE, compared_bounds, full_name
 from corebound.machine.topology import Topology
 from corebound.records.run_record import Run
+from corebound.scenario.metrics import Metric, words_of
 from corebound.stats.between_hosts import (
     FLEET_ALPHA,
     ClassDifference,
@@ -115,8 +116,10 @@ class HostCell(Struct, frozen=True, kw_only=True):
         speedup: Its speed as a multiple of its own baseline's; None for the baseline.
         speedup_bounds: The 95 % interval of `speedup`; None with too few launches.
         verdict: The verdict of that comparison.
-        time_ns: The time of an iteration; None without launches that count.
+        time_ns: The time of an iteration, or of the metric by `Metric.as_time_ns`; None without
+            launches that count.
         time_bounds_ns: Its 95 % interval.
+        metric: What its command reports and is compared instead of its time, if it is.
         reason: Why it has no value, or no usable interval of it; empty if it has one.
     """
 
@@ -127,6 +130,7 @@ class HostCell(Struct, frozen=True, kw_only=True):
     verdict: Verdict | None
     time_ns: float | None
     time_bounds_ns: tuple[float, float] | None
+    metric: Metric | None = None
     reason: str = ""
 
 
@@ -174,7 +178,7 @@ def summarise_scenario(result: ScenarioResult) -> HostScenario:
 
 
 def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
-    comparison, interval = cell.comparison, cell.times.interval
+    comparison, interval = cell.comparison, cell.summary.interval
     bounds = comparison.interval if comparison is not None else None
     reasons = (launch.reason for launch in cell.launches if launch.reason)
     return HostCell(
@@ -183,8 +187,9 @@ def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
         speedup=comparison.speedup_ratio if comparison is not None else None,
         speedup_bounds=(bounds.low, bounds.high) if bounds is not None else None,
         verdict=comparison.verdict if comparison is not None else None,
-        time_ns=cell.times.median_ns,
+        time_ns=cell.summary.median_ns,
         time_bounds_ns=(interval.low, interval.high) if interval is not None else None,
+        metric=cell.cell.metric,
         reason=_missing_interval(cell) if cell.is_measured else next(reasons, "no launch counts"),
     )
 
@@ -281,6 +286,7 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     Attributes:
         name: The configuration.
         kind: Whether the values are speed-ups or times.
+        metric: The metric that is compared instead of times, if one is.
         classes: The result of each class that has one.
         difference: The test whether the classes have equal values; None for times.
         differs: Whether they differ significantly, corrected for all rows.
@@ -289,9 +295,15 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     key: str
     name: str
     kind: Kind
+    metric: Metric | None
     classes: tuple[ClassResult, ...]
     difference: ClassDifference | None
     differs: bool
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What a better value of it is called, and what a worse one is called."""
+        return words_of(self.metric)
 
     def of(self, hardware: HardwareClass) -> ClassResult | None:
         """The result of a class."""
@@ -423,6 +435,7 @@ class _Row(Struct, frozen=True, kw_only=True):
     key: str
     name: str
     kind: Kind
+    metric: Metric | None
     margin: float
     groups: tuple[_Group, ...]
 
@@ -454,11 +467,13 @@ def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
     for key, by_host in cells.items():
         has_ratio = any(cell.speedup is not None for cell in by_host.values())
         kind: Kind = "speedup" if has_ratio else "time"
+        first = next(iter(by_host.values()))
         rows.append(
             _Row(
                 key=key,
-                name=next(iter(by_host.values())).name,
+                name=first.name,
                 kind=kind,
+                metric=first.metric,
                 margin=example.margin,
                 groups=tuple(
                     _group(hardware, members, by_host, kind)
@@ -536,7 +551,13 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
     differing = holm(p_values, alpha=FLEET_ALPHA)
     judged = (
         ConfigurationRow(
-            key=row.key, name=row.name, kind=row.kind, classes=own, difference=test, differs=differs
+            key=row.key,
+            name=row.name,
+            kind=row.kind,
+            metric=row.metric,
+            classes=own,
+            difference=test,
+            differs=differs,
         )
         for row, own, test, differs in zip(rows, classes, tests, differing, strict=True)
     )

@@ -452,7 +452,10 @@ def _finite_numbers(value: Any) -> Any:
 
 
 def hosts_document(comparison: HostComparison) -> dict[str, Any]:
-    """Results across hosts; ratios are baseline time over cell time, times are in ns."""
+    """Results across hosts; ratios are baseline time over cell time, times are in ns.
+
+    A metric of a command is in its unit.
+    """
     names, too_few = comparison.class_names, comparison.too_few
     return {
         "classes": [
@@ -510,22 +513,28 @@ def _finite_exp(log: float | None) -> float | None:
 def _configuration_document(
     row: ConfigurationRow, names: Mapping[HardwareClass, str]
 ) -> dict[str, Any]:
-    value, measured, bounds = (
-        ("speedup_ratio", "speedup", "speedup_bounds")
-        if row.kind == "speedup"
-        else ("time_ns", "time_ns", "time_bounds_ns")
-    )
+    name, measured, bounds, metric = "speedup_ratio", "speedup", "speedup_bounds", None
+    if row.kind == "time":
+        name, measured, bounds, metric = "time_ns", "time_ns", "time_bounds_ns", row.metric
+
+    def value(found: float | None) -> float | None:
+        return found if metric is None or found is None else metric.from_time_ns(found)
+
+    def ends(found: tuple[float, float] | None) -> tuple[float, float] | None:
+        return found if metric is None or found is None else metric.span_of(found)
+
     return {
         "cell": row.key,
         "configuration": row.name,
-        "kind": row.kind,
+        "kind": row.kind if metric is None else "metric",
+        "metric": row.metric and attributes(row.metric, "name", "unit", "better"),
         "classes_differ": row.differs,
         "difference_p_value": row.difference and row.difference.p_value,
         "classes": [
             {
                 "class": names[each.hardware],
-                value: each.value,
-                "interval": interval_pair(each.interval),
+                name if metric is None else "value": value(each.value),
+                "interval": ends(interval_pair(each.interval)),
                 "verdict": each.verdict,
                 "spread": math.expm1(each.estimate.spread)
                 if each.estimate is not None and each.estimate.spread is not None
@@ -533,8 +542,8 @@ def _configuration_document(
                 "hosts": [
                     {
                         "host": member.host.id,
-                        "value": getattr(member.cell, measured),
-                        "interval": getattr(member.cell, bounds),
+                        "value": value(getattr(member.cell, measured)),
+                        "interval": ends(getattr(member.cell, bounds)),
                         "verdict": member.cell.verdict,
                         "deviation_ratio": math.exp(member.deviation.log),
                         "limit_ratio": _finite_exp(member.deviation.limit),

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from corebound.machine.doctor.result import State
 from corebound.records.history import HistoryPoint, Moment, Series
 from corebound.scenario.cell import BindingMode, Cell
+from corebound.scenario.metrics import Metric
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.history.regressions import min_values_to_detect
@@ -513,15 +514,21 @@ def change_text(
     return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
 
 
-def precise_speed(speedup_ratio: float, ends: tuple[float, float] | None) -> str:
+def precise_speed(
+    speedup_ratio: float,
+    ends: tuple[float, float] | None,
+    words: tuple[str, str] = ("faster", "slower"),
+) -> str:
     """A ratio with a third decimal, for commits, and its interval (low, high), if there is one.
+
+    `words` are as in `relative_speed`.
 
     >>> precise_speed(0.9225, (0.89, 0.956)), precise_speed(0.9225, None)
     ('1.084× slower (95 % CI 1.046–1.124)', '1.084× slower (values differ too much)')
     """
     bounds_text = TOO_WIDE if ends is None else speed_bounds(*ends, digits=3)
     name = "" if bounds_text == TOO_WIDE else "95 % CI "
-    return f"{relative_speed(speedup_ratio, digits=3)} ({name}{bounds_text})"
+    return f"{relative_speed(speedup_ratio, digits=3, words=words)} ({name}{bounds_text})"
 
 
 def headline_speed(comparison: Comparison, words: tuple[str, str] = ("faster", "slower")) -> str:
@@ -626,7 +633,15 @@ def time_text(value_ns: float | None) -> str:
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
 
 
-def value_text(value_ns: float | None, cell: Cell) -> str:
+class _Measured(Protocol):
+    """A cell, or what stands for one on several hosts."""
+
+    @property
+    def metric(self) -> Metric | None:
+        """What is compared instead of its time, if it is."""
+
+
+def value_text(value_ns: float | None, cell: _Measured) -> str:
     """The value of a cell, in the unit of its metric, or as a duration."""
     return time_text(value_ns) if cell.metric is None else cell.metric.text(value_ns)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from corebound.errors import MissingPackageError
 from corebound.exchange.run_export import ExportedCell
+from corebound.stats.launch_summary import value_ends, value_of
 
 _S = 1e9
 _LABEL = re.compile(r"[^a-zA-Z0-9_]")
@@ -81,6 +82,8 @@ class _Collector:
             for cell, bound, value in values:
                 family.add_metric([*self._values(cell), bound], value)
             yield family
+        if any(cell.cell.metric for cell in self._cells):
+            yield self._metrics()
         launches = GaugeMetricFamily(
             "corebound_launches", "Launches by status.", labels=[*self._labels, "status"]
         )
@@ -88,6 +91,24 @@ class _Collector:
             for status, number in cell.summary.counts:
                 launches.add_metric([*self._values(cell), status], number)
         yield launches
+
+    def _metrics(self) -> Any:
+        """The values that commands reported; their units differ, so they are a label."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        family = GaugeMetricFamily(
+            "corebound_metric",
+            "What the command reported. bound: the value, or an end of its 95 % interval.",
+            labels=[*self._labels, "metric", "metric_unit", "better", "bound"],
+        )
+        for cell in self._cells:
+            if (metric := cell.cell.metric) is None or (value := value_of(cell.summary)) is None:
+                continue
+            ends = zip(("low", "high"), value_ends(cell.summary) or (), strict=False)
+            for bound, number in (("value", value), *ends):
+                words = (metric.name, metric.unit, metric.better, bound)
+                family.add_metric([*self._values(cell), *words], number)
+        return family
 
     def _values(self, cell: ExportedCell) -> list[str]:
         axes = {self._axes[axis]: value for axis, value in cell.cell.axes}
@@ -100,7 +121,7 @@ class _Collector:
 
     def _p99(self) -> Iterator[tuple[ExportedCell, str, float]]:
         for cell in self._cells:
-            yield from _bounds(cell, cell.summary.p99_ns, cell.summary.p99_interval, _S)
+            yield from _bounds(cell, cell.times.p99_ns, cell.times.p99_interval, _S)
 
     def _speedups(self) -> Iterator[tuple[ExportedCell, str, float]]:
         for cell in self._cells:

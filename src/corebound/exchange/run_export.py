@@ -254,18 +254,20 @@ def bencher(cells: Sequence[ExportedCell]) -> str:
 
 
 def github_action(cells: Sequence[ExportedCell]) -> str:
-    """A list of values where smaller is better, each with its interval as text.
+    """A list of values, each with its interval as text: times, or the metric of a command.
 
-    If a command reports a metric, these are the times of its iterations.
+    Whether more is better is not in the file, so it must be the same for all cells.
     """
-    return json_file([_entry(cell, cell.times.median_ns) for cell, _ in _medians(cells)])
+    return json_file([_entry(cell) for cell, _ in _medians(cells)])
 
 
-def _entry(cell: ExportedCell, median_ns: float | None) -> dict[str, Any]:
-    run, bounds = cell.run, cell.times.interval
-    entry: dict[str, Any] = {"name": cell.cell.id, "unit": "ns", "value": median_ns}
-    if bounds:
-        entry["range"] = f"{bounds.low:.0f} to {bounds.high:.0f}"
+def _entry(cell: ExportedCell) -> dict[str, Any]:
+    run, metric = cell.run, cell.cell.metric
+    unit, digits = ("ns", ".0f") if metric is None else (metric.unit, ".6g")
+    name = cell.cell.id if metric is None else f"{cell.cell.id} {metric.name}"
+    entry: dict[str, Any] = {"name": name, "unit": unit, "value": value_of(cell.summary)}
+    if ends := value_ends(cell.summary):
+        entry["range"] = " to ".join(format(end, digits) for end in ends)
     details = [cell.scenario.title, f"{len(cell.summary.launches)} launches", f"run {run.id}"]
     entry["extra"] = "\n".join([*details, f"{run.host.name}, {run.host.cpu_model}"])
     return entry

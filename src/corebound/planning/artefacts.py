@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import encodable
-from corebound.machine.topology import cpu_list
+from corebound.machine.topology import CpuId, cpu_list
 from corebound.planning.commands import binder
 from corebound.planning.environment_variables import intra_op
 from corebound.planning.models import Command, Placement, Slot
@@ -93,11 +93,15 @@ class Artefact(Struct, frozen=True, kw_only=True):
 
 
 class _Launched(Struct, frozen=True, kw_only=True):
-    """How a configuration was launched: the cell, its placement and its commands, by worker."""
+    """How a configuration was launched: the cell, its placement and its commands, by worker.
+
+    `program` starts the user's program with this configuration; empty if that is the same in all.
+    """
 
     cell: Cell
     placement: Placement
     commands: tuple[Command, ...]
+    program: tuple[str, ...]
 
     @property
     def quota(self) -> float | None:
@@ -127,6 +131,7 @@ def artefacts(
     commands: Sequence[Command],
     kinds: Sequence[ArtefactKind] | None = None,
     *,
+    program: Sequence[str] = (),
     about: Sequence[str] = (),
 ) -> tuple[Artefact, ...]:
     """The artefacts of a configuration, in the order of `kinds`.
@@ -140,12 +145,16 @@ def artefacts(
         kinds: Which to write. Those of another framework are left out; a framework's launcher
             has only those that can start it. Default: all that fit, without those of programs
             that a command or a function may run, but need not.
+        program: The words by `planning.plan.own_program`.
         about: Where the configuration comes from, as comments of each file, a line each.
     """
     if kinds is None:
         kinds = [kind for kind in KINDS if "none" not in OF_FRAMEWORKS.get(kind, ())]
     launched = _Launched(
-        cell=cell, placement=placement, commands=tuple(map(_without_own_variables, commands))
+        cell=cell,
+        placement=placement,
+        commands=tuple(map(_without_own_variables, commands)),
+        program=tuple(program),
     )
     of_launcher = {"shell", "env", "torchserve"}
     return tuple(
@@ -180,7 +189,8 @@ def _sets_nothing(kind: ArtefactKind, launched: _Launched) -> bool:
         "onnxruntime": threads or dict(cell.parameters).get("mode", "usual") != "usual",
         "llama.cpp": threads or launched.is_bound,
         "python": of_process or (threads and cell.runtime.calls),
-        **dict.fromkeys(("shell", "systemd", "docker"), is_started_so),
+        **dict.fromkeys(("systemd", "docker"), is_started_so),
+        "shell": is_started_so or launched.program,
     }
     return not sets.get(kind, True)
 
@@ -228,7 +238,12 @@ def _with_notes(artefact: Artefact, launched: _Launched) -> Artefact:
         notes.append(f"It sets no CPU quota: limit {limited} to {cpu_quota(cell.cpu_quota)}.")
     parameters = dict(cell.parameters)
     varied = [f"{axis}={parameters[axis]}" for axis, _ in cell.axes if axis in parameters]
-    if varied:
+    if launched.program:
+        if artefact.kind != "shell":
+            notes.append(f"Start the program as `{shlex.join(launched.program)}`.")
+        if any("{port}" in word for word in launched.program):
+            notes.append("Replace {port} by a port of yours.")
+    elif varied:
         notes.append(f"Set the program's own parameters too: {', '.join(varied)}.")
     return replace(artefact, note=" ".join(note for note in notes if note))
 
@@ -243,6 +258,11 @@ def _joined(lines: Sequence[str]) -> str:
 
 def _shell(launched: _Launched) -> _Texts:
     lines = ["#!/bin/sh", "# Usage: sh corebound.sh COMMAND [ARGUMENT ...]"]
+    if launched.program:
+        lines += [
+            "# Without a command, it starts the one of the scenario with these values.",
+            f"[ $# -gt 0 ] || set -- {shlex.join(launched.program)}",
+        ]
     alone = len(launched.commands) == 1
     if alone:
         lines += [f"export {name}={shlex.quote(value)}" for name, value in launched.env.items()]
@@ -461,22 +481,42 @@ def _llama_cpp(launched: _Launched) -> _Texts:
 
 
 def _vllm(launched: _Launched) -> _Texts:
-    """The variables of vLLM, which starts a thread for each CPU of its list, bound to that CPU."""
+    """The variables of vLLM, which starts a thread for each CPU of its list, bound to that CPU.
+
+    A list leaves a CPU to the scheduler and the HTTP server, as vLLM's documentation advises.
+    """
     threads = intra_op(launched.cell, launched.placement)
-    env, note = launched.env, ""
-    slots = [
-        slot.cpus if threads is None else slot.cpus[:threads] for slot in launched.placement.slots
-    ]
-    if launched.is_bound:
-        env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(cpu_list(cpus) for cpus in slots)
-        note = "vLLM binds each thread to one CPU."
-    else:
+    env, engines = launched.env, _engines(launched.placement)
+    most = max(len(engines[0]) - 1, 1)
+    wanted = len(engines[0]) if threads is None else threads
+    notes = []
+    if not launched.is_bound:
         env["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-    if len(slots) > 1:
-        note += f" Start it with `--data-parallel-size {len(slots)}`."
-    if launched.is_bound and threads is not None and threads > len(slots[0]):
-        note += f" It cannot start {threads} threads on so few CPUs."
+        if len(engines) > 1:
+            notes.append("Nothing is bound, so its engines share all CPUs.")
+    else:
+        lists = [cpu_list(cpus[: min(wanted, max(len(cpus) - 1, 1))]) for cpus in engines]
+        env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(lists)
+        notes.append("vLLM binds each thread to one CPU.")
+        if len(engines[0]) == 1:
+            notes.append("With one CPU for each engine, none is left for the scheduler.")
+        elif wanted > most:
+            fewer = f"It starts {most} of {wanted} threads"
+            notes.append(f"{fewer}: a CPU of each engine is left for the scheduler.")
+    if len(engines) > 1:
+        notes.append(f"Start it with `--data-parallel-size {len(engines)}`.")
+    note = " ".join(notes)
     yield _variables(env), (note + _if_quoted(env)).strip() + _binds_no_memory(launched)
+
+
+def _engines(placement: Placement) -> list[tuple[CpuId, ...]]:
+    """The CPUs of each engine of vLLM, which share none unless there are too few."""
+    slots = [slot.cpus for slot in placement.slots]
+    cpus = sorted({cpu for slot in slots for cpu in slot})
+    if sum(map(len, slots)) == len(cpus) or len(cpus) < len(slots):
+        return slots
+    size = len(cpus) // len(slots)
+    return [tuple(cpus[number * size : (number + 1) * size]) for number in range(len(slots))]
 
 
 def _sets_no_cpus(launched: _Launched) -> str:

@@ -280,6 +280,26 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
     return replace(planned, requests=tuple(requests))
 
 
+def own_program(workload: AnyWorkload, cell: Cell, placement: Placement) -> tuple[str, ...]:
+    """The words that start the user's program with the values of a configuration.
+
+    A port stays `{port}`, because each start may have another one.
+
+    Returns:
+        Nothing if the program has no placeholders, or other values in each worker.
+    """
+    if isinstance(workload, str):
+        return ()
+    names = workload.placeholders() - {"port"}
+    if not names or ("cpus" in names and len(placement.slots) > 1):
+        return ()
+    values = placeholder_values(cell, placement, 0)
+    if isinstance(workload, CommandWorkload):
+        return workload.arguments("command", values) or ()
+    server = workload.filled(values).server
+    return tuple(server.command) if server is not None else ()
+
+
 def _commands(
     workload: AnyWorkload, values: Mapping[str, str], folder: str
 ) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 from corebound.analysis.host_comparison import (
@@ -19,7 +20,7 @@ from corebound.analysis.wording import (
     listed,
     relative_speed,
     speed_bounds,
-    time_text,
+    value_text,
     verdict_word,
 )
 from corebound.present.sections import (
@@ -129,8 +130,8 @@ def _differences(scenario: ScenarioAcross, names: dict[HardwareClass, str]) -> I
         if row.extremes is not None:
             high, low = row.extremes
             yield (
-                f"Classes differ: {row.name} is {_of(high)} on {names[high.hardware]} and"
-                f" {_of(low)} on {names[low.hardware]}."
+                f"Classes differ: {row.name} is {_of(high, row)} on {names[high.hardware]} and"
+                f" {_of(low, row)} on {names[low.hardware]}."
             )
     if scenario.other_version:
         others = listed(scenario.other_version, _MOST_NAMES)
@@ -162,8 +163,8 @@ def _by_host(
     return shown, len(members) - len(shown)
 
 
-def _of(result: ClassResult) -> str:
-    return relative_speed(result.value) if result.value is not None else TOO_WIDE
+def _of(result: ClassResult, row: ConfigurationRow) -> str:
+    return relative_speed(result.value, words=row.words) if result.value is not None else TOO_WIDE
 
 
 def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str, str, str]:
@@ -176,21 +177,21 @@ def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str,
         return hosts, "–", listed(reasons, 1), ""
     spread = result.spread
     if row.kind == "time":
-        return hosts, time_text(result.value), "", spread
+        return hosts, value_text(result.value, row), "", spread
     sign = verdict_word(result.verdict or "inconclusive").sign
     interval = result.interval
     bounds = speed_bounds(interval.low, interval.high) if interval is not None else TOO_WIDE
-    return hosts, f"{sign} {relative_speed(result.value)}", bounds, spread
+    return hosts, f"{sign} {relative_speed(result.value, words=row.words)}", bounds, spread
 
 
 def _host_values(member: Member, row: ConfigurationRow) -> tuple[str, str, str]:
     """Value, interval and a mark for an outlier of one host in a row."""
     cell, mark = member.cell, "◎ outlier" if member.deviation.is_outlier else ""
     if row.kind == "time" or cell.speedup is None:
-        return time_text(cell.time_ns), "", mark
+        return value_text(cell.time_ns, row), "", mark
     bounds = speed_bounds(*cell.speedup_bounds) if cell.speedup_bounds else cell.reason
     sign = verdict_word(cell.verdict or "inconclusive").sign
-    return f"{sign} {relative_speed(cell.speedup)}", bounds, mark
+    return f"{sign} {relative_speed(cell.speedup, words=row.words)}", bounds, mark
 
 
 def outliers_table(
@@ -242,7 +243,9 @@ def _deviation(scenario: ScenarioAcross, row: ConfigurationRow, member: Member) 
     of_class = row.of(member.host.hardware)
     typical = of_class.value if of_class is not None else None
     own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns
-    write = relative_speed if row.kind == "speedup" else time_text
+    write = partial(relative_speed, words=row.words)
+    if row.kind == "time":
+        write = partial(value_text, cell=row)
     return Item(
         f"{scenario.title}, {row.name}:",
         "–" if own is None else write(own),

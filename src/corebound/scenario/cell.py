@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 
 from corebound.bounded_numbers import Count, Positive
 from corebound.machine.topology import CpuId, NodeId
-from corebound.scenario.metrics import Metric
+from corebound.scenario.metrics import Metric, words_of
 from corebound.scenario.runtimes import FRAMEWORKS, RUNTIMES, Framework, Runtime
 
 Scalar = str | int | float | bool
@@ -195,7 +195,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> tuple[str, str]:
         """What a better value of it is called, and what a worse one is called."""
-        return self.metric.words if self.metric else ("faster", "slower")
+        return words_of(self.metric)
 
     @property
     def words_in_sentence(self) -> tuple[str, str]:

@@ -471,12 +471,12 @@ def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
         parameter = point.parameters.get(name)
         if (
             parameter is not None
-            and parameter.value in built_in.choices[name]
+            and parameter.value in built_in.choices.get(name, (parameter.value,))
             and parameter.value not in choices
         ):
             what = f"`{name}: {parameter.text}` does not apply to {framework}."
-            fix = f"Write {join_words(choices)}, or remove that cell with `exclude`."
-            yield parameter.path, what, fix
+            other = f"Write {join_words(choices)}" if choices else "Remove it"
+            yield parameter.path, what, f"{other}, or remove that cell with `exclude`."
 
 
 def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:

@@ -51,6 +51,11 @@ class Metric(Struct, frozen=True, kw_only=True):
         """The value of a time by `as_time_ns`."""
         return _SCALE_NS / time_ns if self.better == "higher" else time_ns / _SCALE_NS
 
+    def span_of(self, times_ns: tuple[float, float]) -> tuple[float, float]:
+        """The values of two times by `as_time_ns`, the lower first."""
+        low, high = sorted(map(self.from_time_ns, times_ns))
+        return low, high
+
     def text(self, time_ns: float | None) -> str:
         """The value of a time by `as_time_ns`, with its unit; a dash if there is none.
 
@@ -65,6 +70,11 @@ class Metric(Struct, frozen=True, kw_only=True):
 # What any launch can be judged by instead of its time: the peak RSS of all its processes.
 PEAK_MEMORY = Metric(name="peak memory", unit="MiB", better="lower")
 LESS_MEMORY = ("less memory", "more memory")
+
+
+def words_of(metric: Metric | None) -> tuple[str, str]:
+    """What a better value is called, and what a worse one is called; None stands for times."""
+    return metric.words if metric is not None else ("faster", "slower")
 
 
 def parse_json_path(path: str) -> tuple[Step, ...]:

@@ -383,10 +383,7 @@ def value_ends(summary: CellSummary) -> tuple[float, float] | None:
     if interval is None:
         return None
     ends = interval.low, interval.high
-    if metric is not None:
-        low, high = sorted(map(metric.from_time_ns, ends))
-        return low, high
-    return ends
+    return ends if metric is None else metric.span_of(ends)
 
 
 def is_too_short(cell: CellSummary) -> bool:

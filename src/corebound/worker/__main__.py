@@ -86,7 +86,7 @@ def _ready(
         threads_used=described.get("threads_used"),
         inter_op_used=described.get("inter_op_used"),
         python=sys.version.split()[0],
-        versions=described["versions"],
+        versions={**described["versions"], **workload.versions},
         blas=workload.blas or described.get("blas"),
         environment=environment,
         work=dict(workload.work),

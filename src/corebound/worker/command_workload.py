@@ -31,6 +31,7 @@ class CommandWorkload:
 
     blas: str | None = None
     work: Mapping[str, float] = MappingProxyType({})
+    versions: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,

@@ -33,11 +33,13 @@ class Workload(Protocol):
     Attributes:
         blas: The BLAS that its steps call, if it is not the framework's own.
         work: The work of one step by unit: `flop`, `items`; empty if not reported.
+        versions: What else than packages its speed depends on, by name: a model file.
         prepare: Called before each step and not timed; None if nothing is to be prepared.
     """
 
     blas: str | None
     work: Mapping[str, float]
+    versions: Mapping[str, str]
     prepare: Callable[[], object] | None
 
     @property
@@ -81,6 +83,7 @@ class FunctionWorkload:
         self.cpu_ns: Callable[[], int] = getattr(workload, "cpu_ns", time.process_time_ns)
         self.blas: str | None = getattr(workload, "blas", None)
         self.work: Mapping[str, float] = getattr(workload, "work", dict)()
+        self.versions: Mapping[str, str] = getattr(workload, "versions", {})
         self.prepare: Callable[[], object] | None = getattr(workload, "prepare", None)
 
     def check(self, result: object) -> None:

@@ -127,7 +127,10 @@ def _export_runs(format_: Format, out: Path, records: Path, run: str | None) -> 
     elif format_ is Format.CSV:
         _write(out, run_export.as_csv(cells).encode())
     else:
-        _write(out, _SINGLE_RUN_FORMATS[format_](_with_results(list(cells), out, faults)).encode())
+        complete = _with_results(list(cells), out, faults)
+        if format_ is Format.GITHUB:
+            complete = _of_one_direction(complete, out, faults)
+        _write(out, _SINGLE_RUN_FORMATS[format_](complete).encode())
     return tuple(faults)
 
 
@@ -203,6 +206,26 @@ def _with_results(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> 
         if not cell.is_measured
     ]
     return complete
+
+
+def _of_one_direction(
+    cells: list[ExportedCell], out: Path, faults: list[Fault]
+) -> list[ExportedCell]:
+    """Select the cells of which more is better if all are so, else the others."""
+    less = [
+        cell for cell in cells if cell.cell.metric is None or cell.cell.metric.better == "lower"
+    ]
+    if less:
+        faults += [
+            _skipped(
+                out,
+                f"skipped {cell.cell.id}: unlike in others, more is better in it.",
+                "A file has one direction: measure and export this scenario in a run of its own.",
+            )
+            for cell in cells
+            if cell not in less
+        ]
+    return less or cells
 
 
 def _write_asv(cells: list[ExportedCell], out: Path, faults: list[Fault]) -> None:

@@ -151,6 +151,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         )
         written = write_artefacts(
             recommended,
+            task.scenario.workload,
             request.emit,
             request.out,
             about=provenance(result, str(launched.file)),

@@ -29,7 +29,7 @@ from corebound.machine import discovery, identity
 from corebound.planning.artefacts import OF_FRAMEWORKS, Artefact, ArtefactKind, artefacts, fits
 from corebound.planning.commands import WORKER
 from corebound.planning.models import Command
-from corebound.planning.plan import PlannedCell, shorten
+from corebound.planning.plan import AnyWorkload, PlannedCell, own_program, shorten
 from corebound.present.tune import finalists_document, load_text, verification_text
 from corebound.records import atomic_write, documents, jsonl
 from corebound.records.launch_record import Launch
@@ -62,6 +62,7 @@ _THEN_WORK = (
 
 def write_artefacts(
     planned: PlannedCell,
+    workload: AnyWorkload,
     kinds: Sequence[ArtefactKind],
     folder: Path,
     *,
@@ -75,7 +76,14 @@ def write_artefacts(
     """
     if planned.placement is None:
         raise ValueError("a recommended configuration was launched")
-    found = partial(artefacts, planned.cell, planned.placement, planned.commands, about=about)
+    found = partial(
+        artefacts,
+        planned.cell,
+        planned.placement,
+        planned.commands,
+        program=own_program(workload, planned.cell, planned.placement),
+        about=about,
+    )
     written = found(kinds)
     can = ", ".join(dict.fromkeys(artefact.kind for artefact in written or found()))
     for kind in kinds:

@@ -10,6 +10,7 @@ from corebound.analysis.tuning_checks import Proof, launched_proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
+from corebound.planning.plan import own_program
 from corebound.present.tune import provenance
 from corebound.records import documents, jsonl
 from corebound.records.jsonl import StoredRun
@@ -88,7 +89,8 @@ def _proofs(
     example = result.examples.get(recommended.key) if recommended is not None else None
     if recommended is None or example is None or example.placement is None:
         return ()
-    measure = load_document(result.source.document, result.source.path).measure
+    scenario = load_document(result.source.document, result.source.path)
+    measure = scenario.measure
     proofs = [
         file
         for file, run in jsonl.runs(documents.proofs_folder(records), faults)
@@ -101,6 +103,7 @@ def _proofs(
             recommended,
             example.placement,
             example.commands,
+            program=own_program(scenario.workload, recommended, example.placement),
             about=provenance(result, str(file)),
         )
     )

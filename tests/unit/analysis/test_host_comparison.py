@@ -20,6 +20,10 @@ from corebound.analysis.host_comparison import (
     host_facts,
     host_value,
 )
+from corebound.analysis.json_documents import hosts_document
+from corebound.present.hosts import hosts_sections
+from corebound.present.sections import Table
+from corebound.scenario.metrics import Metric
 from support.build import a_host, a_machine, a_run
 from support.texts import in_order
 
@@ -218,3 +222,38 @@ def test_classes_that_share_a_label_have_distinct_names() -> None:
     xeon, arm = sorted(names.values())
     assert in_order(xeon, "lab: ", "Xeon", "2 × 28")
     assert in_order(arm, "lab: ", "N1", "1 × 80")
+
+
+def test_a_metric_is_shown_in_its_unit_and_its_words() -> None:
+    rate = Metric(name="generation", unit="tokens/s", better="higher")
+    hosts = [
+        replace(
+            host,
+            scenarios=tuple(
+                replace(
+                    scenario,
+                    cells=tuple(
+                        replace(cell, metric=rate, time_ns=cell.time_ns and 1e9 / 20)
+                        for cell in scenario.cells
+                    ),
+                )
+                for scenario in host.scenarios
+            ),
+        )
+        for host in a_class(6, 1.5)
+    ]
+
+    comparison = compare_hosts(hosts)
+
+    tables = [
+        section
+        for section in hosts_sections(comparison, by="class", show_all=True)
+        if isinstance(section, Table)
+    ]
+    words = " ".join(str(value) for row in tables[1].rows for value in row)
+    assert in_order(words, "20.0 tokens/s", "× more")
+    baseline, faster = hosts_document(comparison)["scenarios"][0]["configurations"]
+    assert baseline["kind"] == "metric"
+    assert baseline["metric"] == {"name": "generation", "unit": "tokens/s", "better": "higher"}
+    assert baseline["classes"][0]["value"] == pytest.approx(20)
+    assert faster["kind"] == "speedup"

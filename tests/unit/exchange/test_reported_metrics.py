@@ -8,11 +8,13 @@ import json
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from corebound.analysis.json_documents import cell_document
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.analysis.tuning import objective_summary
 from corebound.exchange import run_export
+from corebound.exchange.openmetrics import openmetrics
 from corebound.exchange.run_export import ExportedCell, exported_cells
 from corebound.present.run import scenario_table
 from corebound.records.launch_record import Launch
@@ -85,6 +87,28 @@ def test_exports_have_the_value_with_its_unit() -> None:
     assert float(rows[0]["median_ns"]) == 1_000_000
     measures = json.loads(run_export.bencher(exported(10.0, 13.1)))
     assert [*measures["a-scenario[binding=none]"]] == ["generation"]
+
+
+def test_github_action_benchmark_has_the_metric_with_its_unit() -> None:
+    _, fast = json.loads(run_export.github_action(exported(10.0, 13.1)))
+
+    assert (fast["name"], fast["unit"]) == ("a-scenario[binding=one-cpu] generation", "tokens/s")
+    assert fast["value"] == pytest.approx(13.1, rel=0.01)
+    low, high = map(float, fast["range"].split(" to "))
+    assert low < fast["value"] < high
+
+
+def test_openmetrics_has_the_metric_with_its_unit_and_direction_beside_the_time() -> None:
+    families = {
+        family.name: family.samples
+        for family in text_string_to_metric_families(openmetrics(exported(10.0, 13.1)))
+    }
+
+    value, low, high = families["corebound_metric"][:3]
+    assert (value.labels["metric"], value.labels["metric_unit"]) == ("generation", "tokens/s")
+    assert value.labels["better"] == "higher"
+    assert low.value < value.value < high.value
+    assert families["corebound_iteration_seconds"][0].value == pytest.approx(0.001)
 
 
 def test_a_history_is_in_the_metrics_unit_and_knows_its_direction() -> None:

@@ -35,6 +35,7 @@ def written(
     quota: float | None = None,
     threads: int | None = 3,
     about: tuple[str, ...] = (),
+    program: tuple[str, ...] = (),
 ) -> tuple[Artefact, ...]:
     binding = Binding(mode=mode, memory=memory)
     cell = replace(
@@ -60,7 +61,7 @@ def written(
     # A server is one command, which starts its workers.
     count = 1 if RUNTIMES[framework].server is not None else len(slots)
     commands = [command(cell, placement, index, "/env/python") for index in range(count)]
-    return artefacts(cell, placement, commands, kinds or None, about=about)
+    return artefacts(cell, placement, commands, kinds or None, about=about, program=program)
 
 
 def test_there_is_one_of_each_kind() -> None:
@@ -186,6 +187,42 @@ def test_vllm_gets_a_cpu_for_each_thread() -> None:
     assert "--data-parallel-size 2" in bound.note
     assert "VLLM_CPU_OMP_THREADS_BIND=nobind" in unbound.text
     assert "OMP_NUM_THREADS=3" in unbound.text
+
+
+@pytest.mark.parametrize(
+    ("slots", "threads", "bound", "note"),
+    [
+        (((0, 1, 2, 3),), 4, "0-2", "starts 3 of 4 threads"),
+        (((0, 1, 2, 3),), None, "0-2", "starts 3 of 4 threads"),
+        (((0, 1, 2, 3),), 2, "0-1", ""),
+        (((0,), (1,)), 1, "'0|1'", "none is left for the scheduler"),
+        (((0, 1, 2, 3), (0, 1, 2, 3)), 2, "'0|2'", "--data-parallel-size 2"),
+    ],
+)
+def test_vllm_leaves_a_cpu_to_its_scheduler_and_engines_share_none(
+    slots: tuple[tuple[int, ...], ...], threads: int | None, bound: str, note: str
+) -> None:
+    (file,) = written("vllm", framework="none", slots=slots, threads=threads)
+
+    assert f"VLLM_CPU_OMP_THREADS_BIND={bound}\n" in file.text
+    assert note in file.note
+
+
+def test_the_shell_script_starts_a_tool_with_the_options_that_were_chosen(tmp_path: Path) -> None:
+    shell, env = written(
+        "shell", "env", slots=((0,),), program=("echo", "-t", "3", "a b"),
+        framework="none", parameters=(("model", "m"),),
+    )  # fmt: skip
+    script = tmp_path / shell.file
+    script.write_text(shell.text)
+
+    started, other = (
+        subprocess.run(["sh", script, *words], capture_output=True, text=True, check=True).stdout
+        for words in ((), ("echo", "other"))
+    )
+
+    assert (started, other) == ("-t 3 a b\n", "other\n")
+    assert "`echo -t 3 'a b'`" in env.note
 
 
 def test_the_shell_script_runs_a_command_with_its_variables(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from corebound.machine.topology import CpuId
 from corebound.planning.commands import command
 from corebound.planning.environment_variables import intra_op
-from corebound.planning.models import Command, Placement
+from corebound.planning.models import Command, Placement, Slot
 from corebound.planning.placement import place
+from corebound.planning.plan import own_program
 from corebound.scenario.cell import Binding, BindingMode, Cell, Threads
-from support.build import a_cell, a_host
+from support.build import a_cell, a_host, a_scenario
 
 DUAL = a_host(nodes=2, cores_per_node=4)
 WORKER = ("python", "-m", "corebound.worker")
@@ -152,3 +154,30 @@ def test_a_parameter_takes_precedence_over_a_setting_of_the_same_name() -> None:
     cell = replace(a_cell(), parameters=(("threads", 64),), env=(("N", "{threads}"),))
 
     assert dict(started(cell).env)["N"] == "64"
+
+
+@pytest.mark.parametrize(
+    ("words", "slots", "expected"),
+    [
+        (["bench", "-t", "{threads}"], ((0, 1),), ("bench", "-t", "2")),
+        (["bench", "-c", "{cpus}"], ((0, 1),), ("bench", "-c", "0-1")),
+        (["bench", "-c", "{cpus}"], ((0,), (1,)), ()),
+        (["bench", "{port}"], ((0, 1),), ()),
+    ],
+)
+def test_the_users_program_is_started_with_the_values_of_a_configuration(
+    words: list[str], slots: tuple[tuple[int, ...], ...], expected: tuple[str, ...]
+) -> None:
+    workload = a_scenario(workload={"command": words}).workload
+    placement = Placement(
+        slots=tuple(Slot(cpus=tuple(map(CpuId, cpus)), memory_nodes=()) for cpus in slots),
+        threads=2,
+        backend="taskset",
+        memory="default",
+        moment="before-start",
+        bound=True,
+    )
+
+    cell = a_cell(threads=Threads(rule=2))
+
+    assert own_program(workload, cell, placement) == expected

@@ -101,6 +101,13 @@ def test_a_server_runs_no_function() -> None:
         load(text.encode(), "f.yaml")
 
 
+def test_a_model_file_of_llama_cpp_is_a_fault_with_another_runtime() -> None:
+    text = SCENARIO.replace("image-serving", "decoder-inference").replace("torchserve", "pytorch")
+
+    with pytest.raises(ScenarioFaults, match=r"(?s)does not apply to pytorch.*Remove it"):
+        load(f"{text}parameters: {{model: my.gguf}}\n".encode(), "f.yaml")
+
+
 CLOSED = (
     "parameters: {image: 224, concurrency: 9}\n"
     "matrix: {workers: [1, 2], parameters: {model: [resnet18, resnet50]}}\n"

@@ -6,8 +6,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
+from corebound.cli.commands.bisect import _answer
+from corebound.records.run_record import Commit
+from corebound.scenario.metrics import Metric
 from corebound.stats import bisection
+from corebound.stats.intervals import Interval
 from corebound.workflow import bisect
 from corebound.workflow.execute import Budget
 from support.build import a_cell, a_run
@@ -40,6 +45,24 @@ def test_a_bisection_without_a_commit_has_its_own_exit_code(
     )
 
     assert a_result(ending).exit_code == code
+
+
+def test_the_answer_is_in_the_words_of_the_metric() -> None:
+    rate = Metric(name="rate", unit="op/s", better="higher")
+    ending = bisection.BisectionOutcome(
+        outcome="found", suspects=(1,), good=0, bad=1, slowdown_ratio=1.5, tests=1,
+        interval=Interval(low=1.4, high=1.6, confidence=0.95),
+    )  # fmt: skip
+    result = replace(
+        a_result(ending),
+        measured=replace(a_cell(), metrics=(rate,)),
+        commits=tuple(
+            Commit(sha=letter * 40, subject="change", committed_at="", dirty=False)
+            for letter in "ab"
+        ),
+    )
+
+    assert in_order("\n".join(_answer(result)), "1.500×", "less", "1.400–1.600")
 
 
 def test_a_budget_that_building_has_used_up_begins_no_run(

@@ -46,7 +46,7 @@ def _text(result: BisectResult) -> str:
 def _answer(result: BisectResult) -> Iterator[str]:
     ending = result.ending
     good, bad = result.commits[ending.good], result.commits[ending.bad]
-    size = _size(ending)
+    size = _size(ending, result.measured.words)
     if ending.outcome == "out of time":
         if ending.suspects:
             yield f"The ends differ: {result.measured.id} is {size} at the bad end."
@@ -82,11 +82,12 @@ def _answer(result: BisectResult) -> Iterator[str]:
         yield f"  corebound bisect $(git merge-base {sha}^1 {sha}^2) {sha}^2 …"
 
 
-def _size(ending: BisectionOutcome) -> str:
+def _size(ending: BisectionOutcome, words: tuple[str, str]) -> str:
+    better, worse = words
     if ending.slowdown_ratio is None or ending.interval is None:
-        return "slower or faster by an unknown factor"
+        return f"{worse} or {better} by an unknown factor"
     ends = 1 / ending.interval.high, 1 / ending.interval.low
-    return precise_speed(1 / ending.slowdown_ratio, ends)
+    return precise_speed(1 / ending.slowdown_ratio, ends, words)
 
 
 def _commit_name(commit: Commit) -> str:

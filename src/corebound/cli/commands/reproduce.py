@@ -60,17 +60,19 @@ def _text(result: ReproduceResult) -> str:
 
 def _answer(result: ReproduceResult) -> str:
     verdict = result.comparison.verdict
-    sign = verdict_word(verdict).sign
+    described = verdict_word(verdict, result.measured.words)
+    sign, word = described.sign, described.word
     if result.holds:
         return f"{sign} The result holds: equivalent, within ±{units.percent(result.margin, 0)}."
     if result.holds is False:
-        return f"{sign} The result does not hold: {verdict}."
+        return f"{sign} The result does not hold: {word}."
     needed = result.comparison.launches_needed
     more = f" About {needed} launches are needed: --launches {needed}." if needed else ""
     if verdict == "inconclusive":
         return f"{sign} Inconclusive.{more}"
-    return f"? Inconclusive: {verdict}, but possibly within the margin.{more}"
+    return f"? Inconclusive: {word}, but possibly within the margin.{more}"
 
 
 def _size(result: ReproduceResult) -> str:
-    return precise_speed(result.comparison.speedup_ratio, result.comparison.speedup_interval)
+    ratio, ends = result.comparison.speedup_ratio, result.comparison.speedup_interval
+    return precise_speed(ratio, ends, result.measured.words)

@@ -154,19 +154,21 @@ def _headline(comparison: HostComparison) -> Text | None:
     if shared:
         scenario, row = max(shared, key=lambda pair: min(map(abs, map(math.log, _values(pair[1])))))
         values = _values(row)
-        word = row.classes[0].verdict or ""
+        word = row.words[row.classes[0].verdict == "slower"]
         sizes = sorted(max(value, 1 / value) for value in values)
         size = f"{sizes[0]:.2f}–{sizes[-1]:.2f}×" if len(sizes) > 1 else f"{sizes[0]:.2f}×"
         tail = " on every class of hosts." if len(values) > 1 else "."
-        return rich(f"{scenario.title}: {row.name} is ", strong(f"{size} {word}"), tail)
+        verb = "is" if row.metric is None else "has"
+        of = "" if row.metric is None else f" {row.metric.name}"
+        return rich(f"{scenario.title}: {row.name} {verb} ", strong(f"{size} {word}"), of, tail)
     for scenario, row in best:
         if row.extremes is not None:
             high, low = row.extremes
             return rich(
                 f"{scenario.title}: {row.name} is ",
-                strong(relative_speed(high.value or 1.0)),
+                strong(relative_speed(high.value or 1.0, words=row.words)),
                 f" on {names[high.hardware]} and ",
-                strong(relative_speed(low.value or 1.0)),
+                strong(relative_speed(low.value or 1.0, words=row.words)),
                 f" on {names[low.hardware]}.",
             )
     return None

@@ -173,9 +173,7 @@ def environment_keys_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, E
         pydantic.ValidationError: This version cannot read a recorded scenario.
     """
     return {
-        own[0].cell.id: _environment_key(
-            run, scenario, measure_for(scenario, run.profile), own[0].cell
-        )
+        own[0].cell.id: _environment_key(run, scenario, measure_for(scenario, run.profile), own)
         for _, scenario, own in _cells(run, launches)
     }
 
@@ -272,7 +270,7 @@ def _series(
                         for series in summary.launches
                     ),
                     missing=_missing(summary, launches),
-                    environment_key=_environment_key(run, scenario, measure, cell),
+                    environment_key=_environment_key(run, scenario, measure, launches),
                 )
             ]
         ),
@@ -304,12 +302,16 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     return tuple(arguments)
 
 
-def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> EnvironmentKey:
+def _environment_key(
+    run: Run, scenario: Scenario, measure: Measure, launches: Sequence[Launch]
+) -> EnvironmentKey:
     """Everything but the commit of the project under test that can change a value.
 
     It covers what is measured, not how often it is measured or what it is called.
     """
-    topology = run.host.topology
+    topology, cell = run.host.topology, launches[0].cell
+    workers = (worker for launch in launches for worker in launch.workers)
+    models = {worker.versions["model"] for worker in workers if "model" in worker.versions}
     cpus: list[object] = [run.host.cpu_model, [cpu.id for cpu in topology.allowed]]
     if topology.cpu_quota is not None:
         cpus.append(topology.cpu_quota)
@@ -330,6 +332,7 @@ def _environment_key(run: Run, scenario: Scenario, measure: Measure, cell: Cell)
         # A profile has its own; its points form a separate segment.
         ("iterations", str(measure.iterations)),
         ("warm-up", _warmup(measure.warmup)),
+        *((("model file", ", ".join(sorted(models))),) if models else ()),
     )
 
 

@@ -163,15 +163,24 @@ class Model:
     default it is 4, whatever the host has.
     """
 
-    def __init__(self, path: Path, *, context: int, batch: int, pinned: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        context: int,
+        batch: int,
+        pinned: bool = False,
+        float32_cache: bool = False,
+    ) -> None:
         """Load a model file.
 
         Args:
             path: The file, in the GGUF format.
-            context: The tokens of each text that its cache of float32 numbers holds.
+            context: The tokens of each text that its cache holds.
             batch: The number of texts.
             pinned: Bind each thread to a CPU of its own, among those that the process may use
                 (`--cpu-mask` and `--cpu-strict 1`).
+            float32_cache: Whether the cache has float32 numbers; else float16, as by default.
 
         Raises:
             WorkloadError: the library is of another version, or it refuses the file.
@@ -183,7 +192,8 @@ class Model:
         self._params.n_ctx = context * batch
         self._params.n_batch = max(self._params.n_batch, context * batch)
         self._params.n_seq_max = batch
-        self._params.type_k = self._params.type_v = _FLOAT32
+        if float32_cache:
+            self._params.type_k = self._params.type_v = _FLOAT32
         if _State.intra_op is not None:
             self._params.n_threads = self._params.n_threads_batch = _State.intra_op
         self._model = _LIBRARY.llama_model_load_from_file(
@@ -194,7 +204,7 @@ class Model:
                 what=f"llama.cpp cannot load {path.name}.", fix="See the launch's log."
             )
         vocabulary = _LIBRARY.llama_model_get_vocab(self._model)
-        self._vocabulary = int(_LIBRARY.llama_vocab_n_tokens(vocabulary))
+        self.vocabulary = int(_LIBRARY.llama_vocab_n_tokens(vocabulary))
         self._pool = _pinned_pool(self._params.n_threads) if pinned else None
         _State.pins_threads = _State.pins_threads or pinned
         self._context = self._opened()
@@ -259,7 +269,12 @@ class Model:
 
     def _logits(self, index: int) -> NDArray[np.float32]:
         pointer = _LIBRARY.llama_get_logits_ith(self._context, index)
-        return np.ctypeslib.as_array(pointer, (self._vocabulary,)).copy()
+        if not pointer:
+            raise WorkloadError(
+                what="the model gives no logits, so it does not generate text.",
+                fix="Name a model that generates text, not one that embeds it.",
+            )
+        return np.ctypeslib.as_array(pointer, (self.vocabulary,)).copy()
 
 
 def _context_params() -> _ContextParams:

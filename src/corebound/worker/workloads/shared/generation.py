@@ -1,11 +1,11 @@
 """Generation with the decoder in any runtime: a step writes a word, or reads a prompt.
 
-Words are whole numbers of batch×words, and logits batch×8000, as the runtime's own arrays.
+Words are whole numbers of batch×words, and logits batch×vocabulary, as the runtime's own arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Generation:
         tolerance: float,
         runtime: str,
         numbers: Callable[[Any], NDArray[Any]] = np.asarray,
+        vocabulary: int = VOCABULARY,
+        versions: Mapping[str, str] | None = None,
     ) -> None:
         """Begin with the first words.
 
@@ -43,7 +45,11 @@ class Generation:
             tolerance: By how much logits may differ that are computed in another way.
             runtime: Its name in error messages.
             numbers: The logits as an array of NumPy.
+            vocabulary: How many words the model knows.
+            versions: Those of its model file, by `model_file.version`.
         """
+        self.versions = versions or {}
+        self._vocabulary = vocabulary
         self._decode = decode
         self._first = self._words = words
         self._context = context
@@ -72,7 +78,7 @@ class Generation:
             WorkloadError: it does not.
         """
         first, runtime = np.asarray(self._first), self._runtime
-        shape = (len(first), VOCABULARY)
+        shape = (len(first), self._vocabulary)
         require_valid(self._numbers(result), shape, name="the decoder", runtime=runtime)
         length = min(4, self._context)
         text = np.concatenate([np.roll(first, at, 0) for at in range(length)], axis=1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ class Inference:
             reported.
         reference: The output of float32 that a quantized model's is near to; None if it is not
             quantized.
+        versions: Those of its model file, if the user named one.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Inference:
     unit: str | None = None
     count: int = 0
     reference: NDArray[Any] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def work(self) -> dict[str, float]:
         """The work of a step by unit."""
@@ -70,7 +72,7 @@ class OnnxModel:
         inputs: One batch, by the name of the input.
         fixed_ranges: For int8, the operators whose inputs are quantized by ranges found
             beforehand. Empty: products find the ranges of their inputs in each run.
-        name, shape, unit, count: As in Inference.
+        name, shape, unit, count, versions: As in Inference.
     """
 
     name: str
@@ -80,6 +82,7 @@ class OnnxModel:
     shape: tuple[int, ...] | None = None
     unit: str | None = None
     count: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def inference(
         self,
@@ -98,6 +101,7 @@ class OnnxModel:
             unit=self.unit,
             count=self.count * requests,
             reference=reference,
+            versions=self.versions,
         )
 
 

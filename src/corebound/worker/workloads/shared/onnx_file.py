@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.shared import model_file
 from corebound.worker.workloads.shared.inference import OnnxModel
 from corebound.worker.workloads.shared.seeded_numbers import SeededNumbers
 
@@ -29,11 +30,8 @@ def read(path: str, *, shapes: str, below: int) -> OnnxModel:
     Raises:
         WorkloadError: there is no such model, or `shapes` does not fit it.
     """
-    if not Path(path).is_file():
-        raise WorkloadError(
-            what=f"there is no model file {path}.",
-            fix="Write the path of an .onnx file in `model`, relative to the scenario file.",
-        )
+    # Any byte may be the first one of a message of protobuf.
+    model_file.require(Path(path), begins=b"", kind="a model in the ONNX format (.onnx)")
     try:
         graph = onnx.load(path, load_external_data=False).graph
     except (DecodeError, OSError) as error:
@@ -47,6 +45,7 @@ def read(path: str, *, shapes: str, below: int) -> OnnxModel:
     return OnnxModel(
         name=Path(path).name,
         graph=path,
+        versions=model_file.version(Path(path)),
         inputs={
             value.name: _drawn(numbers, shape, value.type.tensor_type.elem_type, below)
             for value, shape in zip(inputs, _shapes(inputs, shapes), strict=True)
