@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from corebound.records.history import HistoryPoints, Series
+from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays
 from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.regressions import arrays_of
 from corebound.stats.intervals import Interval
 from support.build import a_point, a_series
+
+EPYC, XEON = "EPYC 7763", "Xeon 8370C"
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -58,3 +61,30 @@ def a_stepped_series(
     noise = random.Random(f"{scenario} {changes}")
     values = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
     return a_series(values, **{"scenario": scenario, "title": scenario, "project": "p"} | changes)
+
+
+def anchored_nights(
+    ratios: dict[str, float],
+    *,
+    at: int = 20,
+    count: int = 40,
+    levels: dict[str, float] | None = None,
+    noisy: tuple[int, ...] = (),
+) -> Series:
+    """Nights on machines in random order, whose ratio changes from one night on."""
+    rng = random.Random(3)
+    points = []
+    for day in range(count):
+        model = rng.choice((EPYC, XEON))
+        error = 0.03 if day in noisy else 0.003
+        log = math.log((levels or {}).get(model, 1.0)) + rng.gauss(0, error)
+        log += math.log(ratios.get(model, 1.0)) if day >= at else 0.0
+        points.append(
+            a_point(
+                math.exp(log),
+                day=day,
+                bounds=(math.exp(log - 1.96 * error), math.exp(log + 1.96 * error)),
+                environment_key=(("anchor", "a1"), (MACHINE_KEY, model)),
+            )
+        )
+    return a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))

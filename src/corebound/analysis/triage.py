@@ -91,7 +91,7 @@ class Impact(Struct, frozen=True, kw_only=True):
     def is_of_speed(self) -> bool:
         """Whether all counted benchmarks are times or rates, which get slower or faster."""
         all_series = (each.largest.series for each in self.counted)
-        return all(series.unit == "ns" or series.more_is_better for series in all_series)
+        return all(series.is_of_time or series.more_is_better for series in all_series)
 
     @property
     def is_of_memory(self) -> bool:

@@ -277,6 +277,18 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self._environment_changes = tuple(at for at in candidates if keys[at] != keys[at - 1])
         return self._environment_changes
 
+    @property
+    def breaks(self) -> tuple[int, ...]:
+        """The environment changes that end a line in charts: another CPU model does not if values
+        are ratios to an anchor.
+        """
+        keys = self.environment_keys
+        return tuple(
+            at
+            for at in self.environment_changes
+            if without_machine(keys[at - 1]) != without_machine(keys[at])
+        )
+
     def select(self, indices: Iterable[int]) -> HistoryPoints:
         """The points at these indices, in this order."""
         selected = [*indices]
@@ -504,8 +516,19 @@ ANCHORED = "anchored"
 ANCHOR_UNIT = "× anchor"
 # What differs between the points of an anchored series, in their environments.
 ANCHOR_KEY, MACHINE_KEY = "anchor", "CPU model"
+# Between the anchor that values are relative to and the one that they were measured with.
+CHAINED = " through "
 # The schema of files that hold series.
 SERIES_SCHEMA = 3
+
+
+def without_machine(key: EnvironmentKey) -> EnvironmentKey:
+    """What ratios to an anchor are compared in; a chained anchor counts as its successor."""
+    return tuple(
+        (name, which.partition(CHAINED)[0] if name == ANCHOR_KEY else which)
+        for name, which in key
+        if name != MACHINE_KEY
+    )
 
 
 class Series(Struct, frozen=True, kw_only=True, dict=True):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corebound.records import history_files
 from corebound.records.history import HistoryPoint, HistoryPoints
 from support.build import a_point, a_series
+from support.series import anchored_nights
 
 FIGURES = st.floats(min_value=1e-300, allow_nan=False, allow_infinity=False)
 CIRCUMSTANCES = st.sampled_from([(), (("kernel", "6.1"),), (("kernel", "6.2"), ("CPUs", "a"))])
@@ -117,3 +118,19 @@ def test_columns_of_different_lengths_are_rejected() -> None:
             environment_keys=whole.environment_keys,
             lows=whole.values,
         )
+
+
+def test_another_cpu_model_breaks_no_line_of_ratios_to_an_anchor() -> None:
+    points = anchored_nights({}).points
+
+    assert points.environment_changes
+    assert points.breaks == ()
+
+
+def test_another_environment_breaks_the_line_of_any_history() -> None:
+    keys = ["6.1", "6.1", "6.2"]
+    points = HistoryPoints.of(
+        a_point(day=day, environment_key=(("kernel", kernel),)) for day, kernel in enumerate(keys)
+    )
+
+    assert points.breaks == points.environment_changes == (2,)

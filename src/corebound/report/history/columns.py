@@ -178,7 +178,7 @@ def _stretches(
     points: HistoryPoints, environments: dict[EnvironmentKey, int]
 ) -> list[tuple[int, int]]:
     """Each stretch of points with one environment, as (index, number of points)."""
-    edges = (0, *points.environment_changes, len(points))
+    edges = (0, *points.breaks, len(points))
     return [
         (environments.setdefault(points.environment_keys[begin], len(environments)), end - begin)
         for begin, end in itertools.pairwise(edges)

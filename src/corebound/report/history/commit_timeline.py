@@ -150,7 +150,7 @@ def _borders(all_series: Sequence[Series], places: dict[str, int]) -> tuple[tupl
     of_machine = Counter(series.host_name for series in all_series)
     for series in all_series:
         keys, moments = series.points.environment_keys, series.points.moments
-        for at in series.points.environment_changes:
+        for at in series.points.breaks:
             place = places.get(_name(moments[at]))
             if place is not None:
                 what = environment_difference(keys[at - 1], keys[at])

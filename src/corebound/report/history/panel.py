@@ -18,7 +18,7 @@ from corebound.analysis.suggested_commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name
 from corebound.present.changes import ChangeGroup, commit_link, numbered_table
 from corebound.present.sections import Table
-from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.records.history import MACHINE_KEY, HistoryPoint, HistoryPoints, Series
 from corebound.records.run_record import Commit
 from corebound.report.charts.axis import (
     Axis,
@@ -67,7 +67,7 @@ def environment_changes(
     """Each environment change once, by time; empty if there are too many to mark."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each_series, label in zip(all_series, labels, strict=True):
-        for index in each_series.points.environment_changes:
+        for index in each_series.points.breaks:
             point = each_series.points[index]
             what = environment_difference(
                 each_series.points.environment_keys[index - 1], point.environment_key
@@ -104,7 +104,7 @@ def changing_values(all_series: Sequence[Series]) -> tuple[str, ...]:
                     by_name |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
     return tuple(
         f"{name} changed {count(len(times[name]), 'time')}: {_name_values(by_name)};"
-        " points with the same value are compared"
+        f" points {'of all' if name == MACHINE_KEY else 'with the same value'} are compared"
         for name, by_name in kinds.items()
     )
 
@@ -308,7 +308,7 @@ def history_panel(
             margin=all_series[0].margin,
             flips=() if borders else tuple(
                 line.share(series.points.moments[at].at)
-                for series in all_series for at in series.points.environment_changes
+                for series in all_series for at in series.points.breaks
             ),
             alt_text=_alt_text(title, all_series, pairs, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
@@ -391,7 +391,11 @@ def _direction_note(series: Series) -> str:
     """Which direction is better; asv itself treats less as better, whatever the unit."""
     if series.more_is_better:
         return "higher is better"
-    return "lower is better" if series.unit in {"ns", "bytes"} else "lower counts as better"
+    return (
+        "lower is better"
+        if series.is_of_time or series.unit == "bytes"
+        else "lower counts as better"
+    )
 
 
 def _alt_text(

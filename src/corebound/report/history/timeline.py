@@ -162,7 +162,7 @@ def gaps_before(points: HistoryPoints, pauses: Sequence[int]) -> list[int]:
         pauses: Those that come after a long pause.
     """
     gap = np.isnan(points.values)
-    gap[[*points.environment_changes, *pauses]] = True
+    gap[[*points.breaks, *pauses]] = True
     before: list[int] = np.cumsum(gap).tolist()
     return before
 
@@ -199,7 +199,7 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[Segmen
         series: A series with at least one value.
         changes: Its changes.
     """
-    ends = (*series.points.environment_changes, *(change.change_point.at for change in changes))
+    ends = (*series.points.breaks, *(change.change_point.at for change in changes))
     starts = sorted({0, *ends})
     values = np.array(series.points.values)
     for begin, end in zip(starts, (*starts[1:], values.size), strict=True):

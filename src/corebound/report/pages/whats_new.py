@@ -275,7 +275,7 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
 
 def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> str:
     """The word for how series changed; only times and rates have a speed."""
-    speeds = (change.series.unit == "ns" or change.series.more_is_better for change in changes)
+    speeds = (change.series.is_of_time or change.series.more_is_better for change in changes)
     return of_times if all(speeds) else of_all
 
 

@@ -11,6 +11,7 @@ from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, capital, count
 from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 
@@ -41,9 +42,10 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
     all_series = listed_series(result, history)
     if not all_series:
         return None
-    unlisted = len(history.histories_of(project=None, scenario=result.scenario.name)) - len(
-        all_series
-    )
+    unlisted = 0
+    if not compared_axis(result.source.document):
+        known = history.histories_of(project=None, scenario=result.scenario.name)
+        unlisted = len(known) - len(all_series)
     host = result.run.host.id
     charted = _charted_series(result, [series for series in all_series if series.host == host])
     charted = charted or [all_series[0]]
@@ -77,9 +79,12 @@ def listed_series(result: ScenarioResult, history: ChangeHistory) -> tuple[Serie
     """The series that a scenario's page shows, by id.
 
     All of the host of the latest result, and of others those that changed, up to a number that a
-    reader can look through.
+    reader can look through. Of comparisons of commits only the anchored ones: the others have
+    commits of their own each time.
     """
     all_series = history.histories_of(project=None, scenario=result.scenario.name)
+    if compared_axis(result.source.document):
+        all_series = tuple(series for series in all_series if series.is_anchored)
     elsewhere = [series for series in all_series if series.host != result.run.host.id]
     if len(elsewhere) <= _MOST_ELSEWHERE:
         return all_series

@@ -69,8 +69,7 @@ def scenario_page(
         findings=tuple(findings),
         serving=serving(result),
         thread_activity=thread_activity(result, shown),
-        # Each comparison has commits of its own: they are no series.
-        history=None if sides else scenario_history(result, context.history),
+        history=scenario_history(result, context.history),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
         placements=() if axis == ("commit",) else placed_cells(result),

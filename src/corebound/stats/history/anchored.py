@@ -16,7 +16,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.records.history import ANCHOR_KEY, MACHINE_KEY, EnvironmentKey, HistoryPoints, Series
+from corebound.records.history import (
+    ANCHOR_KEY,
+    CHAINED,
+    MACHINE_KEY,
+    EnvironmentKey,
+    HistoryPoints,
+    Series,
+    without_machine,
+)
 from corebound.stats.between_hosts import between_variance
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
@@ -33,8 +41,6 @@ _HALF = 0.5
 _OF_TWO = math.sqrt(2)
 # Nothing is more exact than this, as a logarithm.
 _LEAST_ERROR = 1e-6
-# Between the anchor that values are relative to and the one that they were measured with.
-_CHAINED = " through "
 
 _Evidence: TypeAlias = dict[str, tuple[float, float]]
 
@@ -54,7 +60,7 @@ def pooled_arrays(series: Series, history: HistoryArrays) -> HistoryArrays:
         history: Its points, with a segment for each model.
     """
     keys = series.points.environment_keys
-    common = [_without_machine(key) for key in keys]
+    common = [without_machine(key) for key in keys]
     borders = [at for at in range(1, len(common)) if common[at] != common[at - 1]]
     segments = segments_of(common, borders)
     models = _models(keys)
@@ -161,15 +167,6 @@ def _models(keys: Sequence[EnvironmentKey]) -> list[str]:
     return [dict(key).get(MACHINE_KEY, "") for key in keys]
 
 
-def _without_machine(key: EnvironmentKey) -> EnvironmentKey:
-    """What the levels of CPU models are compared in; a chained anchor counts as its successor."""
-    return tuple(
-        (name, which.partition(_CHAINED)[0] if name == ANCHOR_KEY else which)
-        for name, which in key
-        if name != MACHINE_KEY
-    )
-
-
 def chained(series: Series, history: HistoryArrays) -> Series:
     """The series relative to its latest anchor, where nights measured two anchors in turns.
 
@@ -198,7 +195,7 @@ def chained(series: Series, history: HistoryArrays) -> Series:
         if measured.any():
             link, error = _level(ratios[measured], own[measured])
             shift, variance = shift + link, variance + error**2
-            told = f"{latest}{_CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
+            told = f"{latest}{CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
         else:
             shift, variance, latest, told = 0.0, 0.0, old, old
         alone = [at for run, at in by_run[old].items() if run not in by_run[new]]

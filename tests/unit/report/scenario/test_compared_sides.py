@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.change_history import build_change_history
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain
+from corebound.records.history import Series
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.comparisons import comparisons_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.render import Renderer
+from corebound.report.scenario.history import ScenarioHistory
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.compared_axis import (
     SIDES_SUFFIX,
@@ -29,7 +32,7 @@ from corebound.scenario.compared_axis import (
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
-from support.build import a_run, a_scenario
+from support.build import a_run, a_scenario, a_series
 from support.commit_sample import (
     BASE,
     FILE,
@@ -43,6 +46,7 @@ from support.commit_sample import (
 from support.paths import ROOT
 from support.report_sample import NOW
 from support.results import a_result
+from support.series import EPYC, XEON, anchored_nights
 
 
 def page_of(result: ScenarioResult) -> Page:
@@ -222,3 +226,22 @@ def test_a_page_of_a_scenario_of_its_own_is_no_comparison() -> None:
     assert page.sides is None
     assert reproduce_command(page.result, ()).line.startswith("corebound run")
     assert Path(FILE).name not in reproduce_command(page.result, ()).line
+
+
+def test_the_page_of_commits_has_the_history_of_ratios_to_an_anchor_and_no_other() -> None:
+    result = compared({BASE: 10.0, HEAD: 11.0})
+    name = result.scenario.name
+    anchored = replace(anchored_nights({EPYC: 1.1, XEON: 1.1}), scenario=name)
+    absolute = a_series([1e6, 1e6, 1e6], scenario=name, host=result.run.host.id)
+
+    def history_with(*series: Series) -> ScenarioHistory | None:
+        context = PageContext(now=NOW, history=build_change_history(series, (result,)))
+        page = scenario_page(result, context, findings=(), records_file="r.jsonl")
+        history: ScenarioHistory | None = page.history
+        return history
+
+    assert history_with(absolute) is None
+    shown = history_with(absolute, anchored)
+    assert shown is not None
+    assert [*shown.panel.all_series] == [anchored]
+    assert shown.folded == ()

@@ -9,35 +9,7 @@ from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, Histor
 from corebound.stats.history.anchored import chained
 from corebound.stats.history.regressions import Analysis, analyse, arrays_of
 from support.build import a_point, a_series
-
-EPYC, XEON = "EPYC 7763", "Xeon 8370C"
-
-
-def nights(
-    ratios: dict[str, float],
-    *,
-    at: int = 20,
-    count: int = 40,
-    levels: dict[str, float] | None = None,
-    noisy: tuple[int, ...] = (),
-) -> Series:
-    """Nights on machines in random order, whose ratio changes from one night on."""
-    rng = random.Random(3)
-    points = []
-    for day in range(count):
-        model = rng.choice((EPYC, XEON))
-        error = 0.03 if day in noisy else 0.003
-        log = math.log((levels or {}).get(model, 1.0)) + rng.gauss(0, error)
-        log += math.log(ratios.get(model, 1.0)) if day >= at else 0.0
-        points.append(
-            a_point(
-                math.exp(log),
-                day=day,
-                bounds=(math.exp(log - 1.96 * error), math.exp(log + 1.96 * error)),
-                environment_key=(("anchor", "a1"), (MACHINE_KEY, model)),
-            )
-        )
-    return a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+from support.series import EPYC, XEON, anchored_nights
 
 
 def told(series: Series) -> list[tuple[int, tuple[str, ...]]]:
@@ -49,28 +21,28 @@ def of(series: Series) -> Analysis:
 
 
 def test_a_change_on_all_machines_is_one_change_of_all_of_them() -> None:
-    assert told(nights({EPYC: 1.03, XEON: 1.03})) == [(20, ())]
+    assert told(anchored_nights({EPYC: 1.03, XEON: 1.03})) == [(20, ())]
 
 
 def test_machines_whose_ratios_differ_are_no_change() -> None:
-    assert told(nights({}, levels={EPYC: 1.05})) == []
+    assert told(anchored_nights({}, levels={EPYC: 1.05})) == []
 
 
 def test_a_change_is_found_below_the_levels_that_machines_have_of_their_own() -> None:
-    series = nights({EPYC: 1.03, XEON: 1.03}, levels={EPYC: 1.05})
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, levels={EPYC: 1.05})
 
     assert told(series) == [(20, ())]
 
 
 def test_a_change_on_one_machine_is_told_of_it_alone_with_its_own_size() -> None:
-    (change,) = of(nights({XEON: 1.06})).changes
+    (change,) = of(anchored_nights({XEON: 1.06})).changes
 
     assert change.only_on == (XEON,)
     assert 1.05 < change.change_point.ratio < 1.07
 
 
 def test_two_nights_on_different_machines_are_enough_for_an_early_warning() -> None:
-    series = nights({EPYC: 1.03, XEON: 1.03}, at=38)
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38)
 
     assert series.points.environment_keys[-1] != series.points.environment_keys[-2]
     (warning,) = of(series).early_warnings
@@ -78,13 +50,13 @@ def test_two_nights_on_different_machines_are_enough_for_an_early_warning() -> N
 
 
 def test_imprecise_nights_before_it_do_not_hide_a_change() -> None:
-    series = nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(5, 11, 17, 26))
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(5, 11, 17, 26))
 
     assert [warning.change_point.at for warning in of(series).early_warnings] == [38]
 
 
 def test_an_imprecise_night_raises_no_warning() -> None:
-    assert of(nights({}, noisy=(38, 39))).early_warnings == ()
+    assert of(anchored_nights({}, noisy=(38, 39))).early_warnings == ()
 
 
 def moved(overlap: int, *, change: float = 1.0) -> Series:
