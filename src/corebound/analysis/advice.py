@@ -209,6 +209,8 @@ def why_open(effect: Effect, reason: OpenReason | Literal["correction"]) -> str:
     launches = [len(side.summary.launches) for side in (effect.cell, effect.other)]
     if reason == "one launch":
         return "One launch each" if max(launches) == 1 else "One launch of one of the two"
+    if reason == "correction" and not may_lead(effect.cell, effect.other, comparison):
+        return f"Only {count(min(launches), 'launch', 'launches')} of each"
     bounds = compared_bounds(comparison)
     if reason == "spread" and comparison.interval is None:
         return capital(bounds)

@@ -13,13 +13,15 @@ from msgspec.structs import replace
 
 from corebound.analysis.advice import (
     Advice,
+    Effect,
     Unconfirmed,
     advise,
     greatest_difference,
     headline,
     unconfirmed,
+    why_open,
 )
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import ScenarioResult, may_lead
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
 from support.results import a_result
@@ -100,6 +102,16 @@ def test_too_little_data_names_the_command_that_decides() -> None:
 
 def seen_once(*, ms: dict[str, float], **options: Any) -> Unconfirmed | None:
     return unconfirmed(a_result(a_scenario(name="a", matrix=THREADS), ms, blocks=1, **options))
+
+
+def test_a_difference_of_few_launches_leads_no_page_and_the_reason_is_their_number() -> None:
+    scenario = a_scenario(name="a", matrix=THREADS)
+    result = a_result(scenario, {DEFAULT: 20.0, ONE_THREAD: 14.0}, blocks=3, spread=0.05)
+    (pair,) = result.ranked
+    effect = Effect(cell=pair.cell, other=pair.baseline, comparison=pair.comparison)
+
+    assert not may_lead(pair.cell, pair.baseline, pair.comparison)
+    assert "3 launches" in why_open(effect, "correction")
 
 
 def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
