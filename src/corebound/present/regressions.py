@@ -205,8 +205,8 @@ def _facts_of_entry(
     for name, command in triage_commands(entry, history.built).named:
         yield Fact(term=name, value=command.at(records))
     yield from _facts(impact.changes[0], history, address)
-    if entry in history.entries:
-        yield Fact(term="Commit", value=address(entry))
+    if entry in history.entries and (page := address(entry)):
+        yield Fact(term="Commit", value=page)
 
 
 def _facts(each: HistoryChange, history: ChangeHistory, address: Address) -> Iterator[Fact]:

@@ -94,7 +94,9 @@ def regressions(
         analysed = confirm_open_changes(
             analysed, reporter, config=config, wait_s=wait_s, budget_s=budget_s
         )
-    history, address = analysed.history, partial(place_of, site=site)
+    history = analysed.history
+    # The site shows times only.
+    address = partial(place_of, site=site) if metric == "time" else lambda _: ""
     if as_json or form == "json":
         print_json(regressions_document(history, address, records=analysed.records_folder))
     elif form == "junit":
