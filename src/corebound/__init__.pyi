@@ -17,6 +17,7 @@ from corebound.api.regressions import Regressions
 from corebound.api.results import Results, load
 from corebound.api.tune import Tuning, VerifiedTuning, tune, verify_tuning
 from corebound.errors import CoreboundError
+from corebound.exchange.result_files import Columns
 from corebound.launch.environments import EnvironmentStatus
 from corebound.machine.doctor.host_settings import SettingResult
 from corebound.machine.topology import Topology
@@ -53,6 +54,7 @@ __all__ = [
     "Bisection",
     "Calibrations",
     "CheckedScenario",
+    "Columns",
     "ComparedRow",
     "Comparison",
     "CoreboundError",

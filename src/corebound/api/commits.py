@@ -15,6 +15,7 @@ from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
+from corebound.scenario.metrics import JudgedBy
 from corebound.scenario.models import ProfileName
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.bisect import BisectRequest, BisectResult, bisect_commits
@@ -29,6 +30,7 @@ def compare_commits(
     profile: ProfileName | None = None,
     only: Sequence[str] = (),
     budget_s: Budget | None = None,
+    metric: JudgedBy = "time",
     margin: float | None = None,
     resume: bool = False,
     config: str | PathLike[str] = CONFIG,
@@ -47,6 +49,7 @@ def compare_commits(
         profile: `quick` or `nightly`; None uses the scenarios' own numbers.
         only: The cells to select, such as `binding=none,threads=2`.
         budget_s: End after this many seconds; None is no limit.
+        metric: What to judge: `time`, or `memory`, the peak RSS.
         margin: The largest share that counts as equal, 0.02 is 2 %; None uses the scenarios' own.
         resume: Whether to continue the same comparison if it was interrupted.
         config: The asv.conf.json of the project under test.

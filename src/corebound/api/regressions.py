@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from corebound.analysis.json_documents import interval_columns
@@ -11,7 +10,8 @@ from corebound.api.tables import CHANGES
 from corebound.exchange.run_export import axis_columns, frame
 from corebound.present.regressions import regressions_document
 from corebound.present.shown import Shown
-from corebound.report.urls import place_of
+from corebound.report.urls import pages_at
+from corebound.scenario.metrics import JudgedBy
 from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow.regressions import AnalysedHistory
 
@@ -62,9 +62,9 @@ class Regressions(Shown, frozen=True, kw_only=True):
         )
 
 
-def regressions_of(analysed: AnalysedHistory, site: str) -> Regressions:
+def regressions_of(analysed: AnalysedHistory, site: str, metric: JudgedBy) -> Regressions:
     """The changes of all histories; see `Results.regressions`."""
-    address, folder = partial(place_of, site=site), analysed.records_folder
+    address, folder = pages_at(site, metric), analysed.records_folder
     return Regressions(
         changes=tuple(analysed.history.assessed.values()),
         document=regressions_document(analysed.history, address, records=folder),

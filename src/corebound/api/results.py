@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.api import comparison as compared
 from corebound.api import tables
@@ -27,6 +28,7 @@ from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import axes_of_key
 from corebound.scenario.matrix import axis_text
+from corebound.scenario.metrics import JudgedBy
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.projects import CONFIG
 from corebound.workflow.recorded_runs import LaunchLog, launch_log, recorded_result
@@ -53,6 +55,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     commit: str | None = None
     run: str | None = None
     axes: Mapping[str, frozenset[str]] = {}
+    metric: JudgedBy = "time"
 
     def has_run(self, run: Run) -> bool:
         """Whether a run may have something that is kept."""
@@ -120,6 +123,7 @@ class Results:
         commit: str | None = None,
         run: str | None = None,
         axes: Axes | None = None,
+        metric: JudgedBy | None = None,
     ) -> Results:
         """The results that match every argument.
 
@@ -130,12 +134,15 @@ class Results:
             run: The start of a run's id.
             axes: Values by axis; one of several values in a list:
                 `{"threads": [1, 2], "binding": "none"}`.
+            metric: What everything is judged by: `time`, which is the value that a command reports
+                if it reports one, or `memory`, the peak RSS.
         """
         given = {
             "scenario": scenario,
             "host": host,
             "commit": commit if commit is None else _hash_of(commit),
             "run": run,
+            "metric": metric,
             "axes": {
                 **self._selection.axes,
                 **{axis: _texts(values) for axis, values in (axes or {}).items()},
@@ -287,7 +294,8 @@ class Results:
         from corebound.api.regressions import regressions_of
         from corebound.api.reporter import CallReporter
 
-        analysed = analyse_history(self._folder("regressions"), Path(status), _warn)
+        folder, metric = self._folder("regressions"), self._selection.metric
+        analysed = analyse_history(folder, Path(status), _warn, metric=metric)
         if confirm:
             analysed = confirm_open_changes(
                 analysed,
@@ -296,7 +304,7 @@ class Results:
                 wait_s=wait_s,
                 budget_s=budget_s,
             )
-        return regressions_of(analysed, str(site))
+        return regressions_of(analysed, str(site), metric)
 
     @checked
     def decide(
@@ -322,7 +330,8 @@ class Results:
             InputError: There is no such change, it is accepted without a reason, the file cannot
                 be extended, or the results have no folder of records.
         """
-        history = analyse_history(self._folder("decide"), Path(status), _warn)
+        folder, metric = self._folder("decide"), self._selection.metric
+        history = analyse_history(folder, Path(status), _warn, metric=metric)
         decided = record_decision(state, change, because, history, Path(status))
         return tuple(each.id for each in decided)
 
@@ -337,13 +346,16 @@ class Results:
 
     def _compare_recorded(self, before: str, after: str, project: str | None) -> Comparison:
         folder = self._folder("compare")
-        return compared.of_recorded(compare_recorded(before, after, folder, _warn, project=project))
+        metric = self._selection.metric
+        return compared.of_recorded(
+            compare_recorded(before, after, folder, _warn, project=project, metric=metric)
+        )
 
     def series(self) -> tuple[Series, ...]:
         """The selected series with the selected points, as corebound keeps them."""
         if self._records is None:
             return ()
-        suite = read_suite(self._records)
+        suite = read_suite(self._records, metric=self._selection.metric)
         for fault in suite.faults:
             _warn(str(fault))
         selected = (series for series in suite.series if self._selection.has_series(series))
@@ -370,7 +382,8 @@ class Results:
         Raises:
             InputError: There are no runs, or several.
         """
-        return recorded_result(self._only_run("document"), _warn).document
+        result = recorded_result(self._only_run("document"), _warn)
+        return result.judged_by(self._selection.metric).document
 
     @checked
     def log(self, launch: str | None = None) -> LaunchLog:
@@ -446,9 +459,8 @@ class Results:
                 for launch in stored.launches
                 if self._selection.has_commit(readable.commit_of(launch.cell.environment))
             )
-            yield Stored(
-                file=stored.file, run=readable, launches=tuple(launches), faults=stored.faults
-            )
+            judged, kept = judged_by(self._selection.metric, readable, launches)
+            yield Stored(file=stored.file, run=judged, launches=tuple(kept), faults=stored.faults)
 
     def _cells(self) -> Iterator[ExportedCell]:
         for stored in self._read():

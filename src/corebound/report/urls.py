@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 
 from corebound.analysis.triage import CommitEntry
 from corebound.records.history import Series
 from corebound.records.race import RaceSetup
 from corebound.records.run_record import Run
+from corebound.scenario.metrics import JudgedBy
 from corebound.text import path_component
 
 _LONGEST_READABLE = 60
@@ -128,6 +131,11 @@ def entry_anchor(entry: CommitEntry) -> str:
 def series_address(shown: Series | CommitEntry) -> str:
     """The address of a series, for tables on a page on which a commit has its own place."""
     return series_url(shown) if isinstance(shown, Series) else ""
+
+
+def pages_at(site: str, metric: JudgedBy = "time") -> Callable[[Series | CommitEntry], str]:
+    """What gives the address of a series or a commit; empty for memory: the site shows times."""
+    return partial(place_of, site=site) if metric == "time" else lambda _: ""
 
 
 def place_of(shown: Series | CommitEntry, site: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from corebound import load
 from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.run_comparison import compare_runs
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
@@ -128,6 +129,15 @@ def test_two_runs_are_compared_by_memory() -> None:
 
     assert row.before == pytest.approx(100, rel=0.01)
     assert row.ratio_text == "1.30× more memory"
+
+
+def test_python_judges_what_it_has_loaded_by_memory(tmp_path: Path) -> None:
+    write_records(tmp_path, a_run(scenarios=(SCENARIO,)), *launches(100, 120))
+
+    results = load(tmp_path).filter(metric="memory")
+
+    assert [*results.comparisons().speedup_ratio] == [pytest.approx(1 / 1.2, rel=0.01)]
+    assert {each.unit for each in results.series()} == {"MiB"}
 
 
 def test_regressions_of_memory_alarm_while_those_of_time_do_not(tmp_path: Path) -> None:

@@ -69,6 +69,17 @@ NAMES: Mapping[str, str | None] = {
     "init gitlab": "integrations",
     "init makefile": "integrations",
     "init none": "integrations",
+    # What judges all that the results say.
+    "show metric": "Results.filter",
+    "compare metric": "Results.filter",
+    "regressions metric": "Results.filter",
+    "run metric": "Results.filter",
+    # What the columns of a table are.
+    **{
+        f"import {tool} {field}": f"Columns.{field}"
+        for tool in ("csv", "json")
+        for field in corebound.Columns.__struct_fields__
+    },
     # The standard library does it: `webbrowser`, `http.server`.
     "report open": None,
     "report serve": None,
@@ -93,6 +104,7 @@ ONLY_PYTHON = {
     "regressions change": "the value of these options",
     "fleet hosts forget round_name": "of every method of a fleet, and not used by this one",
     "import tool": "each tool is a command",
+    "import columns": "options of the two commands for tables",
 }
 # The options whose defaults differ, and why.
 DEFAULTS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,7 +23,7 @@ from corebound.present.regressions import described, regressions_document, regre
 from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import is_primary
 from corebound.records.jsonl import RECORDS
-from corebound.report.urls import place_of
+from corebound.report.urls import pages_at
 from corebound.scenario.metrics import JudgedBy
 from corebound.stats.history.alerts import HistoryChange
 from corebound.workflow import projects
@@ -95,8 +94,7 @@ def regressions(
             analysed, reporter, config=config, wait_s=wait_s, budget_s=budget_s
         )
     history = analysed.history
-    # The site shows times only.
-    address = partial(place_of, site=site) if metric == "time" else lambda _: ""
+    address = pages_at(site, metric)
     if as_json or form == "json":
         print_json(regressions_document(history, address, records=analysed.records_folder))
     elif form == "junit":
