@@ -31,6 +31,8 @@ FILES = {
     "trace.json.gz": "../profiles/torch.pt.trace.json.gz",
     "dev/bench/data.js": "data.js",
     ".benchmarks/host/0001.json": "pytest-benchmark.json",
+    "nights.csv": "nights.csv",
+    "runs.json": "runs.json",
 }
 # A page, and the first words of its block of commands.
 BLOCKS = [
