@@ -104,7 +104,7 @@ def prepare_anchored(
 
 
 def _require_build(project: Project, commit: Commit, notify: Notify) -> None:
-    """Build an anchor, from which every later point is told; the build is kept and reused.
+    """Build an anchor, which every later point is compared with; the build is kept and reused.
 
     Raises:
         BuildError: It cannot be built, with what can be done.

@@ -1,8 +1,8 @@
 """Anchored histories: ratios to one pinned build, measured on whatever machine came each night.
 
 The ratio hardly depends on the machine, so all nights are one series. Where the data show that a
-CPU model has a level of its own, it has one (a random effect). A change that some models show and
-others do not is told of those models, from their own points.
+CPU model has a level of its own, it has one (a random effect). A change that only some models show
+is reported for those models, from their own points.
 """
 
 from __future__ import annotations
