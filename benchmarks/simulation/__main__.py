@@ -41,6 +41,7 @@ def main() -> None:
         "coverage": _coverage,
         "few": _few,
         "alarms": _alarms,
+        "focus": _focus,
         "disturbances": _disturbances,
         "allocation": _allocation,
         "percentiles": _percentiles,
@@ -134,6 +135,10 @@ def _alarms(options: argparse.Namespace) -> None:
         adaptive=parts.get(options.only, [False, True]),
         noises=options.noises or range(len(alarms.NOISES)),
     )
+
+
+def _focus(options: argparse.Namespace) -> None:
+    alarms.focused(options.seed, options.trials)
 
 
 def _disturbances(options: argparse.Namespace) -> None:

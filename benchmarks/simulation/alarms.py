@@ -31,6 +31,7 @@ from corebound.scenario.models import Launches
 from corebound.stats import comparison, shared_variance
 from corebound.stats.comparison import compare_together
 from corebound.stats.launch_summary import CellSummary, LaunchSummary
+from corebound.stats.multiplicity import suite_findings
 from corebound.stats.stopping import unfinished
 
 LAUNCHES = range(2, 13)
@@ -182,6 +183,37 @@ def stopped_share(logs: Array) -> float:
             return _verdict_share(summaries, adaptive=True)
         for key in more:
             counts[key] += 1
+
+
+def focused(seed: int, trials: int) -> None:
+    """Print how often the plainest of equal cells, chosen by its first launch, is a finding."""
+    _leave_out_what_changes_no_verdict()
+    print(f"{trials} groups of {CELLS - 1} equal cells: one launch of each, then so many in all of")
+    print("the baseline and of the cell that looks most different: share with a finding\n")
+    print(f"{'noise':<38}" + "".join(f"{launches:>8}" for launches in _FOCUSED))
+    for noise in NOISES:
+        shares = []
+        for launches in _FOCUSED:
+            groups = noise.draw(np.random.default_rng(seed), trials, launches)
+            shares.append(np.mean([_is_finding(logs) for logs in groups]))
+        print(f"{noise.name:<38}" + "".join(f"{share:>8.1%}" for share in shares), flush=True)
+    print()
+
+
+_FOCUSED = (5, 6, 8)
+
+
+def _is_finding(logs: Array) -> bool:
+    *cells, baseline = range(CELLS)
+    chosen = max(cells, key=lambda cell: abs(logs[0, cell] - logs[0, baseline]))
+    *summaries, other = _summaries(
+        [
+            of_cell if cell in {chosen, baseline} else of_cell[:1]
+            for cell, of_cell in enumerate(_launches(logs))
+        ]
+    )
+    pairs = [(summary, other) for summary in summaries]
+    return any(suite_findings(compare_together(pairs, margin=MARGIN, adaptive=True)))
 
 
 def _verdict_share(summaries: list[CellSummary], *, adaptive: bool) -> float:

@@ -117,6 +117,7 @@ def a_runner(
     operators: bool = True,
     expected_s: Mapping[str, float] | None = None,
     observer: Observer | None = None,
+    focuses: bool = False,
 ) -> Runner:
     return Runner(
         a_run(seed=seed),
@@ -129,6 +130,7 @@ def a_runner(
         time_left=TimeLeft(expected_s or {}),
         budget_s=budget_s,
         operators=operators,
+        focuses=focuses,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.planning.launch_order import block_order, interleave_groups, start_groups
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind, Launch
+from corebound.runner.focus import DECIDING_LAUNCHES, Candidate
 from corebound.runner.jobs import Job, Task
 from corebound.runner.race import TaskRace
 from corebound.scenario.cell import Cell
@@ -167,14 +168,17 @@ class Outlook(Struct, frozen=True, kw_only=True):
 class ScenarioProgress:
     """Tracks one task's finished launches, and determines the remaining ones.
 
-    `block` is the block that is being launched. What is launched in it depends on earlier blocks
-    only: a resumed run has launches of later ones, and decides as the original run did.
+    `block` is the block that is being launched, at first the last one that has a launch: earlier
+    ones are not filled up, because the host may have another speed now. What is launched in a
+    block depends on earlier blocks only, and on `focus`: the keys of the cells that the budget has
+    time for; None for all.
     """
 
     def __init__(self, task: Task, done: Sequence[Launch]) -> None:
         self.scenario = task.scenario
         self.turns = task.turns
         self.block = 0
+        self.focus: set[str] | None = None
         duplicates = task.duplicates
         measured = [one for one in task.planned if one.cell.key not in duplicates]
         self.cells = {
@@ -202,6 +206,10 @@ class ScenarioProgress:
             )
         for launch in done:
             self.add(launch, resumed=True)
+        if self.race is None:
+            self.block = max(
+                (max(one.launches, default=0) for one in self.cells.values()), default=0
+            )
 
     def add(self, launch: Launch, *, resumed: bool = False) -> None:
         """Add a finished launch, if it belongs to this task.
@@ -278,7 +286,54 @@ class ScenarioProgress:
                 measure.launches,
                 margin=measure.margin,
             )
-        return self._to_launch[self.block]
+        keys = self._to_launch[self.block]
+        return keys if self.focus is None else keys & self.focus
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether a cell and its baseline have the launches, or are too different to need them."""
+        to_launch = self.cells_to_launch()
+        return any(
+            self._is_measured(key, to_launch) and self._is_measured(base, to_launch)
+            for key, base in self._baselines.items()
+            if base in self.cells
+        )
+
+    def _is_measured(self, key: str, to_launch: Container[str]) -> bool:
+        launches = len(self._ok(self.cells[key]))
+        return bool(launches) and (launches >= self._wanted(key) or key not in to_launch)
+
+    def _wanted(self, key: str) -> int:
+        return min(DECIDING_LAUNCHES, self.cells[key].planned.measure.launches.max)
+
+    def lacking_s(self, key: str, time_left: TimeLeft) -> float:
+        """What the launches take that a cell lacks to be compared, in seconds."""
+        launch_s = max(self.least_launch_s(key, time_left), self.counting_s(key))
+        return max(self._wanted(key) - len(self._ok(self.cells[key])), 0) * launch_s
+
+    def candidates(self, number: int, time_left: TimeLeft) -> Iterator[Candidate]:
+        """The comparisons that lack launches to be decided; `number` is the scenario's."""
+        for key in self.cells_to_launch():
+            base = self._baselines.get(key)
+            if base is None or base not in self.cells:
+                continue
+            sides = [(self.cells[name], self._ok(self.cells[name])) for name in (key, base)]
+            own_s, baseline_s = (self.lacking_s(name, time_left) for name in (key, base))
+            medians_ns = [
+                statistics.median(cell.summarised(launch).median_ns for launch in launches)
+                for cell, launches in sides
+                if launches
+            ]
+            if own_s + baseline_s and len(medians_ns) == len(sides) and all(medians_ns):
+                yield Candidate(
+                    scenario=number,
+                    key=key,
+                    baseline=base,
+                    launches=min(len(launches) for _, launches in sides),
+                    effect=abs(math.log(medians_ns[0] / medians_ns[1])),
+                    own_s=own_s,
+                    baseline_s=baseline_s,
+                )
 
     def jobs(self, keys: frozenset[str], *, seed: int) -> Iterator[Job]:
         """The remaining launches of this block, in order."""

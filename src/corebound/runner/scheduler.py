@@ -18,6 +18,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.race import NO_TIME
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
+from corebound.runner.focus import DECIDING_LAUNCHES, decided_by
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.refused_launches import Screened, compare_busy_threads, screen
@@ -30,9 +31,6 @@ _AS_IN_RESULT = tuple(
 )
 
 _NO_TIME = CannotRun(what=NO_TIME, fix="Use a larger --budget.")
-# So many launches of each cell answer most questions. If they fit into the budget with just enough
-# iterations to count, no launch takes so long that they would not.
-_ANSWERING = 5
 # A launch may end so much after the budget, which counts for an iteration that has begun.
 _OVER_SHARE, _OVER_S = 0.05, 2.0
 
@@ -76,6 +74,7 @@ class Runner:
         time_left: TimeLeft,
         budget_s: float | None,
         operators: bool,
+        focuses: bool = False,
     ) -> None:
         """Prepare a new run, or one that resumes after an interruption.
 
@@ -91,6 +90,7 @@ class Runner:
             budget_s: The run ends after this many seconds, or a little later: a launch that takes
                 more than its share is ended. None: no limit.
             operators: Whether to profile operators where scenarios request it.
+            focuses: Whether a budget that cannot decide all comparisons decides some of them.
         """
         self._run = run
         self._progress = [ScenarioProgress(task, done) for task in tasks]
@@ -102,6 +102,7 @@ class Runner:
         self._until_s = math.inf if budget_s is None else clock.monotonic_s() + budget_s
         self._over_s = _OVER_S + _OVER_SHARE * (budget_s or 0.0)
         self._operators = operators
+        self._focuses = focuses and budget_s is not None
         self._has_launched = False
 
     def run(self) -> Ending:
@@ -114,7 +115,7 @@ class Runner:
         for progress in self._progress:
             for job in progress.skipped_jobs():
                 self._skip(progress, job, job.planned.unfit)
-        while (index := next_turn(self._turns(self._outlooks()), self._left_s)) is not None:
+        while (index := self._next_turn()) is not None:
             progress = self._progress[index]
             if not self._block(progress, progress.cells_to_launch()):
                 return "out of time"
@@ -125,6 +126,43 @@ class Runner:
     def _left_s(self) -> float:
         """The rest of the budget, in seconds; infinite without one."""
         return self._until_s - self._clock.monotonic_s()
+
+    def _next_turn(self) -> int | None:
+        """The scenario whose block is launched next; None if none needs one.
+
+        If the rest of the budget does not decide everything, some comparisons are decided: after
+        the first block of all scenarios, or before one that would leave no time to decide one.
+        """
+        for progress in self._progress:
+            progress.focus = None
+        turns = self._turns(self._outlooks())
+        index = next_turn(turns, self._left_s)
+        if index is None or not self._focuses:
+            return index
+        candidates = [
+            candidate
+            for number, progress in enumerate(self._progress)
+            for candidate in progress.candidates(number, self._time_left)
+        ]
+        lacking_s = sum(
+            progress.lacking_s(key, self._time_left)
+            for progress in self._progress
+            for key in progress.cells_to_launch()
+        )
+        if lacking_s <= self._left_s or not candidates:
+            return index
+        chosen = decided_by(candidates, self._left_s)
+        answer_s = 0.0 if self._has_decided else chosen[0].seconds
+        if not turns[index].blocks and turns[index].least_block_s + answer_s <= self._left_s:
+            return index
+        for number, progress in enumerate(self._progress):
+            pairs = [(one.key, one.baseline) for one in chosen if one.scenario == number]
+            progress.focus = {key for pair in pairs for key in pair}
+        return next_turn(self._turns(self._outlooks()), self._left_s)
+
+    @property
+    def _has_decided(self) -> bool:
+        return any(progress.has_decided for progress in self._progress)
 
     def _outlooks(self) -> list[Outlook]:
         return [progress.outlook(self._time_left) for progress in self._progress]
@@ -257,7 +295,7 @@ class Runner:
         """Among how many blocks of each scenario the rest of the budget is shared."""
         held = blocks_within(self._turns(outlooks, lambda one: one.least), left_s)
         answering = [
-            max(min(outlook.least, _ANSWERING) - progress.block, 0)
+            max(min(outlook.least, DECIDING_LAUNCHES) - progress.block, 0)
             if outlook.open and progress.has_started
             else 0
             for progress, outlook in zip(self._progress, outlooks, strict=True)

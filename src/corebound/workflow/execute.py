@@ -281,6 +281,7 @@ def execute_run(
     stack: ExitStack,
     *,
     operators: bool = False,
+    focuses: bool = False,
 ) -> RunResult:
     """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
 
@@ -290,6 +291,7 @@ def execute_run(
         reporter: Shows the progress.
         stack: Cleans up everything started here.
         operators: Whether to profile operators in scenarios that request it.
+        focuses: Whether a budget that cannot decide all comparisons decides some of them.
 
     Raises:
         HostError: Another run is writing to the same records.
@@ -332,6 +334,7 @@ def execute_run(
         time_left=time_left,
         budget_s=left_s,
         operators=operators,
+        focuses=focuses,
     ).run()
     if ending == "complete":
         # Also without a launch: why the host can hold no cell.

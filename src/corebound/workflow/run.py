@@ -79,7 +79,11 @@ def run_suite(
         )
         announce(prepared)
         prepared = preflight(prepared, reporter)
-        return execute_run(prepared, budget, reporter, stack, operators=request.operators)
+        # Nights need the same launches of all cells; other runs need answers.
+        is_night = request.profile == "nightly" or request.favour_doubtful or bool(request.anchor)
+        return execute_run(
+            prepared, budget, reporter, stack, operators=request.operators, focuses=not is_night
+        )
 
 
 def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,17 +62,23 @@ class Host(Struct):
         return replace(outcome, duration_ns=duration_ns, share_s=ended_s)
 
     def run(
-        self, *tasks: Task, budget_s: float, expected_s: Mapping[str, float] | None = None
+        self,
+        *tasks: Task,
+        budget_s: float,
+        expected_s: Mapping[str, float] | None = None,
+        focuses: bool = False,
+        done: Sequence[Launch] = (),
     ) -> list[Launch]:
-        kept: list[Launch] = []
+        kept, began_s = [*done], self.now_s
         a_runner(
             kept,
             *tasks,
             launch=self.launch,
             budget_s=budget_s,
-            clock=lambda: self.now_s,
+            clock=lambda: self.now_s - began_s,
             expected_s=expected_s,
             observer=self,
+            focuses=focuses,
         ).run()
         return kept
 
@@ -116,6 +123,100 @@ def test_launches_are_as_short_as_five_of_each_cell_need_to_be() -> None:
 
     assert count(kept, "none") >= 4
     assert count(kept, "one-cpu") >= 4
+
+
+FOUR = ("none", "one-cpu", "physical-cores", "node")
+
+
+def four_cells() -> Host:
+    """Launches of 2 s, nearly all of it their start; one cell is twice as slow as the baseline."""
+    looks = steps(none=0.01, one_cpu=0.02, physical_cores=0.0105, node=0.01)
+    return Host(looks, start_s=2.0)
+
+
+def test_a_budget_too_short_to_decide_all_decides_what_looks_plainest() -> None:
+    kept = four_cells().run(a_task(bindings=FOUR, least=6, most=20), budget_s=34, focuses=True)
+
+    assert {key: count(kept, key) for key in FOUR} == {
+        "none": 6,
+        "one-cpu": 6,
+        "physical-cores": 1,
+        "node": 1,
+    }
+
+
+def test_a_budget_that_decides_all_launches_all_alike() -> None:
+    kept = four_cells().run(a_task(bindings=FOUR, least=6, most=20), budget_s=70, focuses=True)
+
+    assert min(count(kept, key) for key in FOUR) >= 6
+
+
+def test_a_night_has_the_same_launches_of_all() -> None:
+    kept = four_cells().run(a_task(bindings=FOUR, least=6, most=20), budget_s=34)
+
+    assert {count(kept, key) for key in FOUR} <= {3, 4}
+
+
+def test_of_two_scenarios_the_plainer_comparison_is_decided() -> None:
+    slight = steps("a-first", none=0.01, one_cpu=0.011)
+    host = Host(slight | steps("b-second", none=0.01, one_cpu=0.03), start_s=2.0)
+    tasks = [a_task(name=name, least=6, most=20) for name in ("a-first", "b-second")]
+
+    kept = host.run(*tasks, budget_s=32, focuses=True)
+
+    second = [launch.cell.scenario for launch in kept if launch.block]
+    assert second[:6] == ["b-second"] * 6
+
+
+def test_one_comparison_is_decided_before_a_scenario_that_leaves_no_time_for_it() -> None:
+    plain = steps("a-first", none=0.01, one_cpu=0.02)
+    host = Host(plain | steps("b-second", none=0.01, one_cpu=0.01), start_s=2.0)
+    tasks = [a_task(name=name, least=6, most=20) for name in ("a-first", "b-second")]
+
+    kept = host.run(*tasks, budget_s=26, focuses=True)
+
+    numbers = Counter(launch.cell.scenario for launch in kept)
+    assert numbers["a-first"] >= 8
+    assert numbers["b-second"] <= 2
+
+
+def test_pairs_of_a_resumed_run_are_launched_in_the_same_session() -> None:
+    host, task = four_cells(), a_task(bindings=FOUR, least=6, most=6)
+    first = host.run(task, budget_s=34, focuses=True)
+
+    kept = host.run(task, budget_s=1000, done=first)
+
+    later = kept[len(first) :]
+    by_block = {
+        launch.block: {one.cell.key for one in later if one.block == launch.block}
+        for launch in later
+    }
+    assert min(count(kept, key) for key in FOUR) >= 6
+    # The block that was interrupted is completed.
+    assert [block for block, keys in by_block.items() if "binding=none" not in keys] == [5]
+
+
+@given(
+    budget_s=st.floats(min_value=10, max_value=300),
+    start_s=st.floats(min_value=0.01, max_value=5),
+    steps_s=st.lists(st.floats(min_value=0.001, max_value=1), min_size=2, max_size=4),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_run_that_focuses_ends_in_its_budget_with_a_launch_of_each(
+    budget_s: float, start_s: float, steps_s: list[float]
+) -> None:
+    bindings = FOUR[: len(steps_s)]
+    host = Host(
+        {("a-scenario", f"binding={key}"): one for key, one in zip(bindings, steps_s, strict=True)},
+        start_s=start_s,
+    )
+
+    kept = host.run(a_task(bindings=bindings, least=3, most=20), budget_s=budget_s, focuses=True)
+
+    assert host.now_s <= 1.1 * budget_s + 5
+    firsts = [launch.cell.key for launch in kept if launch.block == 0]
+    later = [launch for launch in kept if launch.block > 0]
+    assert not later or {*firsts} == {f"binding={key}" for key in bindings}
 
 
 def test_a_budget_that_suffices_shortens_no_launch() -> None:

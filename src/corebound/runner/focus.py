@@ -1,0 +1,67 @@
+"""Which comparisons the rest of a short budget decides.
+
+After one launch of each cell, a budget that holds no further five of all would leave every
+comparison open. So it decides those that look plainest, and the others keep what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+# From six launches of each on, a comparison has its own variance and a second look by ranks.
+DECIDING_LAUNCHES = 6
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A cell and its baseline, which lack launches.
+
+    Attributes:
+        scenario: The place of its scenario in the run.
+        key, baseline: The keys of the two cells.
+        launches: The `ok` launches of the one that has fewer.
+        effect: How far apart the two look: the absolute logarithm of the ratio of their times.
+        own_s, baseline_s: What the launches take that each of the two lacks, in seconds.
+    """
+
+    scenario: int
+    key: str
+    baseline: str
+    launches: int
+    effect: float
+    own_s: float
+    baseline_s: float
+
+    @property
+    def seconds(self) -> float:
+        """What both take."""
+        return self.own_s + self.baseline_s
+
+
+def decided_by(candidates: Sequence[Candidate], left_s: float) -> tuple[Candidate, ...]:
+    """The comparisons that the rest of a budget decides: at least one.
+
+    One that was begun comes first, then those that look plainest. If none fits, it is the shortest.
+    Choosing by the first launch hardly adds false alarms (`benchmarks.simulation focus`).
+
+    Args:
+        candidates: Those that lack launches.
+        left_s: The rest of the budget, in seconds.
+    """
+
+    def order(candidate: Candidate) -> tuple[bool, bool, float]:
+        fits = candidate.seconds <= left_s
+        return candidate.launches < 2, not fits, -candidate.effect if fits else candidate.seconds
+
+    chosen: list[Candidate] = []
+    baselines: set[tuple[int, str]] = set()
+    for candidate in sorted(candidates, key=order):
+        baseline = (candidate.scenario, candidate.baseline)
+        needed_s = candidate.own_s + (0.0 if baseline in baselines else candidate.baseline_s)
+        if chosen and needed_s > left_s:
+            continue
+        chosen.append(candidate)
+        baselines.add(baseline)
+        left_s -= needed_s
+    return tuple(chosen)
