@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from corebound.records.run_record import Run
 from corebound.workflow.anchor import prepare_anchored
 from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
 from corebound.workflow.forecast import with_forecasts
@@ -79,11 +80,20 @@ def run_suite(
         )
         announce(prepared)
         prepared = preflight(prepared, reporter)
-        # Nights need the same launches of all cells; other runs need answers.
-        is_night = request.profile == "nightly" or request.favour_doubtful or bool(request.anchor)
         return execute_run(
-            prepared, budget, reporter, stack, operators=request.operators, focuses=not is_night
+            prepared,
+            budget,
+            reporter,
+            stack,
+            operators=request.operators,
+            focuses=decides_some(prepared.run, request),
         )
+
+
+def decides_some(run: Run, request: SuiteRequest) -> bool:
+    """Whether a budget too short for all decides some; nights need the same of all cells."""
+    is_night = run.profile == "nightly" or request.favour_doubtful or bool(run.anchors)
+    return request.budget_s is not None and not is_night
 
 
 def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:

@@ -20,7 +20,7 @@ from corebound.present.run import is_launched, run_sections
 from corebound.workflow.execute import Reporter, RunResult
 from corebound.workflow.host_checks import new_today
 from corebound.workflow.prepare import PreparedRun
-from corebound.workflow.run import SuiteRequest, run_suite
+from corebound.workflow.run import SuiteRequest, decides_some, run_suite
 
 
 def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
@@ -57,7 +57,11 @@ def _announce(prepared: PreparedRun, request: SuiteRequest, reporter: Reporter) 
         reporter.notify(note)
     if prepared.done:
         return
-    for line in forecast_lines(prepared.forecasts, budget_s=request.budget_s):
+    for line in forecast_lines(
+        prepared.forecasts,
+        budget_s=request.budget_s,
+        focuses=decides_some(prepared.run, request),
+    ):
         reporter.notify(line)
     planned = [cell for task in prepared.tasks for cell in task.planned]
     dropped = variables_note(os.environ, planned)

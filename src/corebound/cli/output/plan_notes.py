@@ -72,12 +72,15 @@ def _is_kept_from_alternating(planned: PlannedCell) -> bool:
     )
 
 
-def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> list[str]:
+def forecast_lines(
+    forecasts: Sequence[Forecast], *, budget_s: float | None, focuses: bool = False
+) -> list[str]:
     """One line for the time, and one for each scenario that was measured before.
 
     Args:
         forecasts: The forecast of each scenario.
         budget_s: The time limit in seconds; None is no limit.
+        focuses: Whether a budget too short for all decides some comparisons.
     """
     if not forecasts:
         return []
@@ -96,6 +99,8 @@ def forecast_lines(forecasts: Sequence[Forecast], *, budget_s: float | None) -> 
     if budget_s is None and not known:
         line += " --budget 5m limits it, --profile quick makes fewer."
     short = shortage_note(forecasts, budget_s)
+    if short and focuses:
+        short += " What looks plainest after one launch of each is decided first."
     measured = [forecast for forecast in known if forecast.launches]
     return [line, *([short] if short else []), *map(_forecast_line, measured)]
 
