@@ -69,6 +69,7 @@ class ServiceSampler:
         *,
         root: Path = Path("/"),
         pause: Callable[[float], None] = time.sleep,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Create a sampler.
 
@@ -76,8 +77,9 @@ class ServiceSampler:
             roots: The processes whose descendants belong to the service, too.
             root: The folder that contains proc/ and sys/.
             pause: Waits for seconds.
+            clock_ns: The time since any moment.
         """
-        self._roots, self._pause = tuple(roots), pause
+        self._roots, self._pause, self._clock_ns = tuple(roots), pause, clock_ns
         self._root, self._tree, self._files = root, Files(root), ProcessFiles(str(root))
         self._started = {pid: self._files.started(pid) for pid in roots}
         self._visited: dict[int, list[CpuId]] = {}
@@ -91,10 +93,10 @@ class ServiceSampler:
         own_ns = time.thread_time_ns()
         limits = {pid: quotas(self._tree, process=str(pid)) for pid in self._roots}
         before = self._moment(limits)
-        end_s = time.monotonic() + duration_s
+        end_ns = before.at_ns + duration_s * 1e9
         tracked = _busiest(before.schedules, _TRACKED)
         looks = 2
-        while (left_s := end_s - time.monotonic()) > 0:
+        while (left_s := (end_ns - self._clock_ns()) / 1e9) > 0:
             self._pause(min(left_s, max(_SHORTEST_S, duration_s / _LOOKS)))
             self._look(tracked)
             looks += 1
@@ -137,7 +139,7 @@ class ServiceSampler:
         totals = {pid: found for pid in members if (found := self._files.totals(pid))}
         folders = {quota.folder for known in limits.values() for quota in known.known}
         return _Moment(
-            at_ns=time.monotonic_ns(),
+            at_ns=self._clock_ns(),
             boot_ticks=time.clock_gettime_ns(time.CLOCK_BOOTTIME) // TICK_NS,
             totals=totals,
             schedules={pid: self._files.schedules(pid) for pid in totals},

@@ -53,10 +53,8 @@ def inspect_sections(
     use = service.use
     first = use.processes[0].process
     name = f"{one_line(first.name)} ({count(len(use.processes), 'process', 'processes')})"
-    yield Sentence(
-        f"{headline(state, len(findings))}: {name}, watched for {service.over.removeprefix('in ')}.",
-        "lead",
-    )
+    duration = service.over.removeprefix("in ")
+    yield Sentence(f"{headline(state, len(findings))}: {name}, watched for {duration}.", "lead")
     for finding in findings:
         yield from _finding(finding, target)
     yield _processes(service)
