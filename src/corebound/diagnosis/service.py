@@ -13,7 +13,9 @@ from corebound.diagnosis.evidence import LEAST_THROTTLED, Evidence, Finding
 from corebound.diagnosis.host import throttled_text
 from corebound.diagnosis.service_evidence import (
     LEAST_WAIT,
+    Pool,
     ServiceEvidence,
+    allowed_cpus,
     pools,
     ready_ns,
     thread_variables,
@@ -32,6 +34,8 @@ _LONG_BLOCKTIME_MS = 1_000
 _MANY_SPINS = 10_000_000
 # A thread that is always busy, and what all others may use beside it.
 _ALWAYS, _NEXT_TO_NOTHING = 0.9, 0.1
+# The thread that gives a pool work also computes: for at least this share of what the others do.
+_TEAM_SHARE = 0.6
 # Page faults a second that wait for a disk: of swap, and of files, which a program also reads once.
 _SWAP_FAULTS, _FILE_FAULTS = 5, 50
 _LEAST_SWAP_BYTES = 1 << 20
@@ -292,7 +296,7 @@ def two_openmp_runtimes(service: ServiceEvidence, _: Evidence) -> Finding | None
     return None
 
 
-def thread_variable_ignored(service: ServiceEvidence, _: Evidence) -> Finding | None:
+def thread_variable_ignored(service: ServiceEvidence, evidence: Evidence) -> Finding | None:
     """A variable limits the threads, but a pool of the process has more."""
     for process in service.active:
         variables = thread_variables(process)
@@ -300,7 +304,7 @@ def thread_variable_ignored(service: ServiceEvidence, _: Evidence) -> Finding | 
             continue
         name, number = max(variables.items(), key=lambda item: item[1])
         pool = next(iter(pools(process, service.computing(process))), None)
-        if pool is None or pool.size <= number:
+        if pool is None or pool.size <= number or not _is_team(pool, process, evidence):
             continue
         cure = "The number is set in its code (torch.set_num_threads, omp_set_num_threads): lower"
         cure += " it there."
@@ -401,6 +405,22 @@ def _capacity(service: ServiceEvidence, process: ProcessUse) -> int:
 
 def _cpus(number: int) -> str:
     return f"{number} CPU{'' if number == 1 else 's'}"
+
+
+def _is_team(pool: Pool, process: ProcessUse, evidence: Evidence) -> bool:
+    """Whether threads are a library's pool, not threads of a server that compute on their own.
+
+    Both may start together. A pool works with the main thread, or has one of the default sizes.
+    """
+    main = next((one for one in process.threads if one.tid == process.process.pid), None)
+    if main is not None and main.ready_ns >= _TEAM_SHARE * pool.threads[0].ready_ns:
+        return True
+    cpus = {cpu.id for cpu in evidence.topology.cpus}
+    return len(pool.threads) > 1 and pool.size in {
+        len(cpus),
+        evidence.cores(cpus),
+        len(allowed_cpus(process)),
+    }
 
 
 def _percents(threads: Iterable[ThreadUse], duration_ns: int) -> str:

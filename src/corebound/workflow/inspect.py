@@ -361,7 +361,7 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         scenario["parameters"] = {"concurrency": 8}
     scenario["matrix"] = matrix
     notes = [
-        f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before you run it:",
+        f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before a run:",
         "# - The command runs in the folder of this file, in the foreground.",
         "# - It gets few variables. Name others under `pass_env`.",
     ]
