@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -63,6 +64,13 @@ class ServiceFinding(Finding, frozen=True, kw_only=True):
 
     certainty: Certainty
     pids: tuple[int, ...]
+
+    @property
+    def assignment(self) -> tuple[str, str] | None:
+        """The variable that its line sets, and the value; None if it sets none."""
+        name, sign, value = self.line.partition(" ")[0].partition("=")
+        is_variable = bool(sign) and re.fullmatch(r"[A-Z_]+", name) is not None
+        return (name, value) if is_variable and name != "LD_PRELOAD" else None
 
 
 class ServiceEvidence:

@@ -82,8 +82,7 @@ def _finding(finding: ServiceFinding, target: str) -> Iterator[Section]:
 
 def proof_command(finding: ServiceFinding, target: str) -> str:
     """The command that shows what following a finding gains."""
-    name, sign, _ = finding.line.partition("=")
-    if sign and re.fullmatch(r"[A-Z_]+", name) and name != "LD_PRELOAD":
+    if finding.assignment is not None:
         save = f"corebound inspect {target} --save service.yaml"
         return f"{save} && corebound run service.yaml"
     return f"corebound inspect {target}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -20,7 +20,6 @@ from corebound.diagnosis.service_evidence import (
     ServiceFinding,
     named_threads,
     ready_ns,
-    thread_variables,
 )
 from corebound.errors import REGRESSION, HostError, InputError, report_os_errors
 from corebound.launch.service_sampler import ServiceSampler
@@ -31,10 +30,12 @@ from corebound.present.inspect import State, headline, proof_command, shown_comm
 from corebound.present.shown import Shown
 from corebound.records import atomic_write
 from corebound.records.service_use import Hidden, ProcessUse, ServiceUse
+from corebound.scenario.checks import OWN_VARIABLES
 from corebound.text import one_line
 from corebound.workflow.options import Argument, Option, request_of
 
 _ROOT = Path("/")
+_LONGEST_S = 3600
 _POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
 
 
@@ -48,7 +49,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True):
         Option("Services whose name or command line contains this, or matches: `uvicorn*`."),
     ] = None
     cgroup: Annotated[str | None, Option("The processes in this cgroup.", metavar="PATH")] = None
-    seconds: Annotated[float, Option("How long to watch.", min=1, max=3600)] = 30.0
+    seconds: Annotated[float, Option("How long to watch.", min=1, max=_LONGEST_S)] = 30.0
     save: Annotated[
         Path | None, Option("Write a scenario that starts this service.", metavar="FILE")
     ] = None
@@ -205,6 +206,12 @@ def inspect_service(request: InspectRequest, *, root: Path = _ROOT) -> Inspectio
         InputError: As for `inspect`.
         HostError: As for `inspect`.
     """
+    if not 1 <= request.seconds <= _LONGEST_S:
+        raise InputError(
+            what=f"{request.seconds} is not between 1 and {_LONGEST_S}.",
+            where="--seconds",
+            fix="Write a number of seconds, such as 30.",
+        )
     roots = _roots(request, root)
     use = ServiceSampler(roots, root=root).watch(request.seconds)
     inspection = judge(use, discovery.live_topology(), target=request.target)
@@ -335,16 +342,7 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
     if ports:
         url = f"http://127.0.0.1:{port}/"
         workload = {"server": workload, "requests": {"url": url}}
-    fixed = {
-        name: value
-        for one in service.use.processes
-        for name, value in one.process.variables.items()
-        if name not in thread_variables(one)
-    }
-    varied = {name: list(values) for name, values in _varied(inspection).items()}
-    matrix: dict[str, Any] = {"threads": ["default", "physical-cores"]}
-    if varied:
-        matrix = {"env": varied}
+    matrix, env = _settings(inspection)
     if quota := min((one.quota.cpus for one in service.use.quotas), default=None):
         matrix["cpu_quota"] = [quota]
     scenario: dict[str, Any] = {
@@ -355,11 +353,11 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         "workload": workload,
         "environment": "host",
     }
-    if fixed:
-        scenario["env"] = fixed
+    if env:
+        scenario["env"] = env
     if ports:
         scenario["parameters"] = {"concurrency": 8}
-    scenario["matrix"] = matrix
+    scenario["matrix"] = matrix or {"threads": ["default", "physical-cores"]}
     notes = [
         f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before a run:",
         "# - The command runs in the folder of this file, in the foreground.",
@@ -373,19 +371,34 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
     return "\n".join((*notes, body))
 
 
-def _varied(inspection: Inspection) -> Mapping[str, tuple[str | None, ...]]:
-    """The variables that findings set: their value now, None without one, and the one to try."""
-    varied: dict[str, tuple[str | None, ...]] = {}
+def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
+    """The axes and the variables of a scenario: what the service has, and what findings set."""
     now = {
         name: value
         for one in inspection.service.use.processes
         for name, value in one.process.variables.items()
     }
+    tried: dict[str, str] = {}
     for finding in inspection.findings:
-        name, sign, value = finding.line.partition("=")
-        if sign and re.fullmatch(r"[A-Z_]+", name) and name != "LD_PRELOAD":
-            varied.setdefault(name, tuple(dict.fromkeys((now.get(name), value))))
-    return varied
+        if assignment := finding.assignment:
+            tried.setdefault(*assignment)
+    axes: dict[str, Any] = {}
+    for name in dict.fromkeys((*tried, *now.keys() - {"GOMP_SPINCOUNT"})):
+        values = [now.get(name), *([tried[name]] if name in tried else [])]
+        if (setting := OWN_VARIABLES.get(name)) is not None:
+            axes.setdefault(setting, list(dict.fromkeys(map(_setting_value, values))))
+        elif name in tried:
+            axes.setdefault("env", {})[name] = values
+    env = {name: value for name, value in now.items() if name not in {*tried, *OWN_VARIABLES}}
+    return axes, env
+
+
+def _setting_value(text: str | None) -> int | str | None:
+    """The value of a variable as a setting has it; None if it is none."""
+    first = (text or "").partition(",")[0].strip().lower()
+    if first.isdecimal() and first.isascii():
+        return int(first)
+    return first if first in {"active", "passive", "infinite"} else None
 
 
 def _with_port(command: tuple[str, ...], ports: tuple[int, ...]) -> tuple[tuple[str, ...], str]:

@@ -68,11 +68,9 @@ def inspect(request: InspectRequest, *, every: Every = None, as_json: Json = Fal
 
 def _watch(request: InspectRequest, *, as_json: bool) -> NoReturn:
     """Print a line for each interval until the service ends or the user interrupts."""
-    if request.save is not None or not 1 <= request.seconds <= 3600:
+    if request.save is not None:
         raise InputError(
-            what="a watch takes from 1 s to 1 h for each line, and saves nothing.",
-            where="--every",
-            fix="Write `--every 10s`, without `--save`.",
+            what="a watch saves nothing.", where="--save", fix="Leave out `--every`, or `--save`."
         )
     while True:
         inspection = inspect_service(request)
