@@ -194,6 +194,13 @@ class Subject(Protocol):
     def setting(self, own: str, outside: str) -> str:
         """What to set, in a scenario and outside of corebound, in words."""
 
+    def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
+        """What sets a number of threads, in words, and the line to copy; empty if there is none."""
+
+    @property
+    def runnable_cpus(self) -> float | None:
+        """The CPUs that a quota keeps running; None if it is not counted with its CPUs."""
+
     def finding(
         self,
         *,
@@ -441,6 +448,7 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """In how many of its launches something was seen, as a line."""
         return (f"in {number} of {len(self.ok)} launches",)
 
+    runnable_cpus = None
     over = "per launch"
     is_pinned = False
     is_kept_waiting = True
@@ -516,6 +524,11 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
     def setting(self, own: str, outside: str) -> str:
         """What to set: `threads: 1` in the scenario, or a variable outside of corebound."""
         return f"{own} (outside corebound: {outside})"
+
+    def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
+        """A setting of the scenario, or a variable outside of corebound."""
+        line = f"OMP_NUM_THREADS={number}"
+        return self.setting(own, line + each), line
 
     def value(self, axis: str) -> str | None:
         """Its value on an axis; None if the scenario has no such axis."""

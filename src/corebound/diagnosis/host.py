@@ -56,7 +56,7 @@ def throttled(cell: Subject, evidence: Evidence) -> Finding | None:
     if loss is not None:
         what += f"; an iteration is {slower_than(cell, loss)}"
     limit = f"raise the limit: {cell.quota_setting}{_LIMITS}"
-    setting = cell.setting("`threads: quota`", f"OMP_NUM_THREADS={fitting}")
+    setting, line = cell.thread_setting("`threads: quota`", fitting)
     return cell.finding(
         rule="more-threads-than-quota" if is_crowded else "throttled",
         tone="bad" if is_crowded or not cell.quota_setting else "warn",
@@ -72,7 +72,7 @@ def throttled(cell: Subject, evidence: Evidence) -> Finding | None:
             if is_crowded
             else f"Its threads are as few as possible: {limit}."
         ),
-        line=f"OMP_NUM_THREADS={fitting}" if is_crowded else "",
+        line=line if is_crowded else "",
         times_ratio=loss.ratio if loss else 1 / (1 - min(cell.throttled_cpus_share, _MOST_LOST)),
     )
 

@@ -54,15 +54,19 @@ def smt_siblings_shared(cell: Subject, evidence: Evidence) -> Finding | None:
             f"{fitting} threads on {evidence.cores(loss.than.cpus)} cores with"
             f" `{settings(loss.than, cell)}`"
         )
-    if spare:
-        what += f", while {_cores(spare)} {'is' if spare == 1 else 'are'} idle"
     line = f"OMP_NUM_THREADS={cores} OMP_PLACES=cores"
     setting = cell.setting("`binding: physical-cores` with `threads: per-core`", line)
+    fix = f"Leave the siblings idle: {setting}."
+    if spare:
+        what += f", while {_cores(spare)} {'is' if spare == 1 else 'are'} idle"
+        first = {cpu.core: cpu.id for cpu in reversed(evidence.topology.allowed)}
+        line = f"taskset -c {cpu_list(first.values())}"
+        fix = f"Bind it to one CPU of each core: `{line} command`."
     return cell.finding(
         rule="smt-siblings-shared",
         what=f"{what}.",
         evidence=tuple(lines),
-        fix=f"Leave the siblings idle: {setting}.",
+        fix=fix,
         line=line,
         loss=loss,
     )

@@ -19,6 +19,7 @@ from corebound.diagnosis.service_evidence import (
     pools,
     ready_ns,
     thread_variables,
+    what_sets_threads,
 )
 from corebound.machine.topology import cpu_list
 from corebound.records.service_use import ProcessUse, ThreadUse
@@ -306,10 +307,11 @@ def thread_variable_ignored(service: ServiceEvidence, evidence: Evidence) -> Fin
         pool = next(iter(pools(process, service.computing(process))), None)
         if pool is None or pool.size <= number or not _is_team(pool, process, evidence):
             continue
-        cure = "The number is set in its code (torch.set_num_threads, omp_set_num_threads): lower"
-        cure += " it there."
-        if own := _own_pools(process):
-            cure = f"{own[0]} has threads of its own, which this variable does not set: {own[1]}."
+        setting, line = what_sets_threads(process, number, "")
+        cure = f"This variable does not set them. Set {setting}."
+        if line.partition("=")[0] in variables:
+            cure = "The number is set in its code (torch.set_num_threads, omp_set_num_threads):"
+            cure, line = f"{cure} lower it there.", ""
         return service.finding(
             rule="thread-variable-ignored",
             what=f"{name}={number} is set, but a pool of {pool.size} threads computes.",
@@ -318,7 +320,7 @@ def thread_variable_ignored(service: ServiceEvidence, evidence: Evidence) -> Fin
                 f"libraries: {', '.join(process.process.libraries[:4])}",
             ),
             fix=cure,
-            line=own[1] if own else "",
+            line=line,
             processes=(process,),
         )
     return None
@@ -475,15 +477,3 @@ def _openmp(name: str) -> str | None:
 
 def _openmp_in(preload: str) -> bool:
     return any(_openmp(path.rpartition("/")[2]) for path in re.split(r"[:\s]+", preload))
-
-
-def _own_pools(process: ProcessUse) -> tuple[str, str] | None:
-    """A library whose threads no OpenMP variable sets, and what sets them."""
-    for name in process.process.libraries:
-        if "onnxruntime" in name:
-            return "ONNX Runtime", "SessionOptions.intra_op_num_threads"
-        if "openvino" in name:
-            return "OpenVINO", "INFERENCE_NUM_THREADS"
-        if "tensorflow" in name:
-            return "TensorFlow", "TF_NUM_INTRAOP_THREADS"
-    return None

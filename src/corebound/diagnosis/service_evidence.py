@@ -96,6 +96,8 @@ class ServiceEvidence:
 
     def computing(self, process: ProcessUse) -> tuple[ThreadUse, ...]:
         """The threads that it computes with, busiest first."""
+        if is_serial_python(process, self.use.duration_ns):
+            return process.threads[:1]
         most_ns = process.threads[0].ready_ns if process.threads else 0
         least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * self.use.duration_ns)
         return tuple(thread for thread in process.threads if thread.ready_ns >= least_ns)
@@ -313,6 +315,16 @@ class ServiceEvidence:
         del own
         return outside
 
+    def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
+        """What sets the threads of its largest process: an option, a library, or a variable."""
+        del own
+        return what_sets_threads(self._largest, number, each)
+
+    @property
+    def runnable_cpus(self) -> float | None:
+        """The tightest quota."""
+        return min((one.quota.cpus for one in self.use.quotas), default=None)
+
     def finding(
         self,
         *,
@@ -408,6 +420,58 @@ _THREAD_VARIABLES = {
     "TF_NUM_INTRAOP_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 }
+
+
+# What sets the number of threads of libraries that no variable of OpenMP reaches, by a part of the
+# name of their file; libraries that also read the variable are named with it.
+_OWN_SETTINGS = {
+    "onnxruntime": ("SessionOptions.intra_op_num_threads={0}", " (ONNX Runtime)"),
+    "openvino": ("INFERENCE_NUM_THREADS={0}", " (a property of OpenVINO)"),
+    "tensorflow": ("TF_NUM_INTRAOP_THREADS={0}", ""),
+    "libjvm": ("-XX:ActiveProcessorCount={0}", " (JVM)"),
+    "lightgbm": ("num_threads={0}", " (LightGBM; without this parameter, OMP_NUM_THREADS)"),
+    "xgboost": ("nthread={0}", " (XGBoost; without this parameter, OMP_NUM_THREADS)"),
+}
+_READS_OPENMP = re.compile(r"lib(g|i)?omp|libmkl|mkl_|.*openblas|libblis|libtorch")
+_THREAD_OPTION = re.compile(r"(-t|--?(n|num|nb|max)?[-_]?(threads|jobs|thread[-_]?count))(=|$)")
+
+
+def what_sets_threads(process: ProcessUse | None, number: int, each: str) -> tuple[str, str]:
+    """What sets the number of threads of a process, in words, and the line to copy.
+
+    Args:
+        process: The process.
+        number: The number to set.
+        each: What to append to a variable, such as ` for each process`.
+    """
+    reading = process.process if process else None
+    words = reading.command if reading else ()
+    if option := next((word for word in words if _THREAD_OPTION.match(word)), None):
+        line = f"{option.partition('=')[0]} {number}"
+        return f"its option `{line}`", line
+    names = reading.libraries if reading else ()
+    for part, (setting, of) in _OWN_SETTINGS.items():
+        if any(part in name for name in names):
+            line = setting.format(number)
+            return f"{line}{of}{each}", line
+    variables = thread_variables(process) if process else {}
+    if variables or any(map(_READS_OPENMP.match, names)):
+        line = f"{next(iter(variables), 'OMP_NUM_THREADS')}={number}"
+        return f"{line}{each}", line
+    return f"{number} in its own option for the number of threads{each}", ""
+
+
+def is_serial_python(process: ProcessUse, duration_ns: int) -> bool:
+    """Whether only one of its threads can run at a time, because of the interpreter's lock.
+
+    Libraries that compute release the lock, and an interpreter without it uses more than a CPU.
+    """
+    program = process.process.command[0].rpartition("/")[2] if process.process.command else ""
+    return (
+        program.startswith("python")
+        and not process.process.libraries
+        and process.cpu_ns <= 1.1 * duration_ns
+    )
 
 
 def _throttled_share(quota: QuotaUse) -> float | None:

@@ -17,6 +17,7 @@ from corebound.diagnosis.evidence import (
     settings,
     slower_than,
 )
+from corebound.planning.placement import threads_within_quota
 from corebound.units import counted, duration, percent, ratio
 
 # With several workers, giving each enough CPUs may also need a binding.
@@ -58,14 +59,17 @@ def more_threads_than_cpus(cell: Subject, evidence: Evidence) -> Finding | None:
     cost = _cost(cell, evidence, fitting, room=room)
     if cost is None:
         return None
+    quota = cell.runnable_cpus
+    best = threads_within_quota(quota, cpus=room)
+    allows = "" if quota is None or quota >= room else f", of which its quota allows {quota:g}"
+    setting, line = cell.thread_setting(f"`threads: {best}`", best)
     return _finding(
         "more-threads-than-cpus",
         cell,
         cost,
-        what=f"{threads} threads share {_cpus(room)}",
-        fix=f"Set {cell.setting(f'`threads: {room}`', f'OMP_NUM_THREADS={room}')}, or bind to"
-        " as many CPUs as there are threads.",
-        line=f"OMP_NUM_THREADS={room}",
+        what=f"{threads} threads share {_cpus(room)}{allows}",
+        fix=f"Set {setting}, or bind to as many CPUs as there are threads.",
+        line=line,
     )
 
 
@@ -98,12 +102,14 @@ def processes_with_all_threads(cell: Subject, evidence: Evidence) -> Finding | N
     if threads < cpus and threads > (cell.room or 0):
         return None  # `more_threads_than_cpus` is more specific
     fitting = _fitting(cell, evidence, _SHARING)
-    threads_each = max(1, cpus // workers)
+    threads_each = threads_within_quota(cell.runnable_cpus or cpus, cpus=cpus, workers=workers)
     cost = _cost(cell, evidence, fitting, room=threads_each)
     if cost is None:
         return None
-    line = f"OMP_NUM_THREADS={threads_each}"
-    fix = f"Set {cell.setting(f'`threads: {threads_each}`', f'{line} for each process')}"
+    setting, line = cell.thread_setting(
+        f"`threads: {threads_each}`", threads_each, " for each process"
+    )
+    fix = f"Set {setting}"
     fix += f"{cell.binding_advice()}." if workers <= cpus else "."
     passive = [
         other

@@ -55,7 +55,8 @@ def _missing(pid: int, files: ProcessFiles) -> CoreboundError:
             fix=f"Name its process: `ps -o pid= -q {pid}`, or `Tgid` in /proc/{pid}/status.",
         )
     try:
-        os.getpgid(pid)
+        # 0 would be this process.
+        os.getpgid(pid or -1)
     except (OSError, OverflowError):
         return InputError(
             what="no such process, or it has ended.",

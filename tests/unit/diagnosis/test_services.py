@@ -37,13 +37,14 @@ class Situation(NamedTuple):
 
 REPORTED = {
     "a pool larger than its CPUs": Situation(
-        a_service_use(a_process_use(*a_pool(100, 8, run=0.25, wait=0.75))),
+        a_service_use(a_process_use(*a_pool(100, 8, run=0.25, wait=0.75), libraries=OPENMP)),
         "more-threads-than-cpus",
         "OMP_NUM_THREADS=2",
     ),
     "a pool larger than its quota": Situation(
         a_service_use(
-            a_process_use(*a_pool(100, 2, run=0.5)), quotas=(a_group_use(1.0, throttled=0.8),)
+            a_process_use(*a_pool(100, 2, run=0.5), libraries=OPENMP),
+            quotas=(a_group_use(1.0, throttled=0.8),),
         ),
         "more-threads-than-quota",
         "OMP_NUM_THREADS=1",
@@ -106,7 +107,7 @@ REPORTED = {
             idle={0: 0.1, 1: 1.0, 2: 0.1, 3: 1.0},
         ),
         "smt-siblings-shared",
-        "OMP_PLACES=cores",
+        "taskset -c 0-1",
         a_host(cpus_per_core=2),
     ),
     "memory on the other node": Situation(
@@ -317,3 +318,41 @@ def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
     found = findings_in(a_service_use(a_process_use(*threads), idle=FULL))
 
     assert set(found) == {"foreign-load"}
+
+
+@pytest.mark.parametrize(
+    ("libraries", "command", "variables", "line"),
+    [
+        (OPENMP, ("app",), {}, "OMP_NUM_THREADS=1"),
+        (OPENMP, ("app",), {"MKL_NUM_THREADS": "8"}, "MKL_NUM_THREADS=1"),
+        (OPENMP, ("llama-server", "-t", "8"), {}, "-t 1"),
+        (OPENMP, ("server", "--threads=8"), {}, "--threads 1"),
+        (("onnxruntime_pybind11_state.so",), ("app",), {}, "intra_op_num_threads=1"),
+        (("lib_lightgbm.so", *OPENMP), ("app",), {}, "num_threads=1"),
+        ((), ("app",), {}, ""),
+    ],
+)
+def test_what_to_set_depends_on_the_program_and_on_the_quota(
+    libraries: tuple[str, ...], command: tuple[str, ...], variables: dict[str, str], line: str
+) -> None:
+    process = a_process_use(
+        *a_pool(100, 8, run=0.25, wait=0.75),
+        libraries=libraries,
+        command=command,
+        variables=variables,
+    )
+    # The quota allows one of the two CPUs, and a busy host keeps it from throttling.
+    use = a_service_use(process, quotas=(a_group_use(1.0),), idle=FULL)
+
+    finding = findings_in(use)["more-threads-than-cpus"]
+
+    assert finding.line.endswith(line)
+    assert bool(finding.line) == bool(line)
+    assert "1" in finding.what
+
+
+def test_python_threads_that_share_the_lock_are_no_pool() -> None:
+    threads = a_pool(100, 5, run=0.1, wait=0.4)
+    use = a_service_use(a_process_use(*threads, command=("/usr/bin/python3", "app.py")), idle=FULL)
+
+    assert set(findings_in(use)) == {"foreign-load"}
