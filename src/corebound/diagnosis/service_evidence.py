@@ -167,8 +167,14 @@ class ServiceEvidence:
         threads, largest = self.threads, self._largest
         if largest is None or threads is None or self.foreign_share < LEAST_WAIT:
             return threads
-        ready = sum(one.ready_ns for one in self.computing(largest)) / self.use.duration_ns
-        return min(threads, math.floor(ready + 0.5))
+        if self.ready_cpus(self.active) > len(self.cpus):
+            return threads
+        return min(threads, math.floor(self.ready_cpus((largest,)) + 0.5))
+
+    def ready_cpus(self, processes: Iterable[ProcessUse]) -> float:
+        """How many threads that compute were ready on average."""
+        threads = (thread for one in processes for thread in self.computing(one))
+        return sum(thread.ready_ns for thread in threads) / self.use.duration_ns
 
     @property
     def wait_share(self) -> float | None:

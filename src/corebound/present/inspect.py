@@ -69,7 +69,7 @@ def inspect_sections(
 def _finding(finding: ServiceFinding, target: str) -> Iterator[Section]:
     sign = _SIGNS[finding.certainty]
     yield Sentence("")
-    yield Sentence(f"{sign} {finding.what} ({finding.certainty}: {finding.rule})", "lead")
+    yield Sentence(f"{sign} {finding.rule} ({finding.certainty}): {finding.what}", "lead")
     for line in finding.evidence:
         yield Sentence(f"  {line}")
     yield Facts(

@@ -357,7 +357,7 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         scenario["env"] = env
     if ports:
         scenario["parameters"] = {"concurrency": 8}
-    scenario["matrix"] = matrix or {"threads": ["default", "physical-cores"]}
+    scenario["matrix"] = matrix or {"threads": ["default", 1]}
     notes = [
         f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before a run:",
         "# - The command runs in the folder of this file, in the foreground.",

@@ -351,6 +351,14 @@ def test_what_to_set_depends_on_the_program_and_on_the_quota(
     assert "1" in finding.what
 
 
+def test_pools_that_do_not_fit_together_are_too_many_even_beside_others() -> None:
+    processes = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (1, 11, 21)]
+
+    found = findings_in(a_service_use(*processes, idle=FULL))
+
+    assert set(found) == {"processes-with-all-threads", "foreign-load"}
+
+
 def test_python_threads_that_share_the_lock_are_no_pool() -> None:
     threads = a_pool(100, 5, run=0.1, wait=0.4)
     use = a_service_use(a_process_use(*threads, command=("/usr/bin/python3", "app.py")), idle=FULL)

@@ -119,6 +119,14 @@ def test_the_scenario_of_a_service_is_valid(tmp_path: Path, ports: tuple[int, ..
     assert checked.cells == 2  # as it runs, and with what the findings set
 
 
+def test_the_scenario_of_a_healthy_service_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "service.yaml"
+
+    file.write_text(scenario_text(inspection(a_service_use()), a_process_use(), ()), "utf-8")
+
+    assert check(file)
+
+
 def test_the_scenario_varies_what_findings_set_and_keeps_other_variables() -> None:
     text = scenario_text(inspection(CROWDED), CROWDED.processes[0], (8000,))
 
