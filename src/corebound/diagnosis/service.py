@@ -22,6 +22,7 @@ from corebound.diagnosis.service_evidence import (
     what_sets_threads,
 )
 from corebound.machine.topology import cpu_list
+from corebound.planning.placement import threads_within_quota
 from corebound.records.service_use import ProcessUse, ThreadUse
 from corebound.scenario.settings import OPENMP_LIBRARIES
 from corebound.units import counted, cpu_quota, percent, significant, size
@@ -336,12 +337,14 @@ def variable_exceeds_cpus(service: ServiceEvidence, _: Evidence) -> Finding | No
         if not too_large or len(service.computing(process)) <= capacity:
             continue
         name, number = max(too_large.items(), key=lambda item: item[1])
+        cpus = len(service.affinity(process))
+        best = threads_within_quota(service.runnable_cpus, cpus=max(1, cpus))
         return service.finding(
             rule="variable-exceeds-cpus",
-            what=f"{name}={number}, but it may use {_cpus(capacity)}.",
+            what=f"{name}={number}, but it may use {cpu_quota(service.runnable_cpus or cpus)}.",
             evidence=(f"{len(service.computing(process))} threads compute",),
-            fix=f"Set {name}={capacity}.",
-            line=f"{name}={capacity}",
+            fix=f"Set {name}={best}.",
+            line=f"{name}={best}",
             processes=(process,),
             certainty="certain",
         )

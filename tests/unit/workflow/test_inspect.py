@@ -66,7 +66,7 @@ def test_the_document_is_json_with_every_finding_and_what_to_set() -> None:
     document = json.loads(msgspec.json.encode(inspection(CROWDED).document))
 
     found = {one["rule"]: one for one in document["findings"]}
-    assert found["variable-exceeds-cpus"]["set"] == "OMP_NUM_THREADS=2"
+    assert found["variable-exceeds-cpus"]["set"] == "OMP_NUM_THREADS=1"
     assert document["limits"]["quota_cpus"] == 1.5
     assert document["processes"][0]["computing"] == 8
 
@@ -131,7 +131,7 @@ def test_the_scenario_varies_what_findings_set_and_keeps_other_variables() -> No
     text = scenario_text(inspection(CROWDED), CROWDED.processes[0], (8000,))
 
     document = msgspec.yaml.decode(text)
-    assert document["matrix"] == {"omp": [8, 2], "cpu_quota": [1.5]}
+    assert document["matrix"] == {"omp": [8, 1], "cpu_quota": [1.5]}
     assert document["env"] == {"MALLOC_ARENA_MAX": "2"}
     assert document["workload"]["server"]["command"] == ["server", "--port", "{port}", "{{x}}"]
 
