@@ -281,7 +281,7 @@ def moves(launch: Launch, topology: Topology) -> Moves | None:
 
 def _node_moves(launch: Launch, topology: Topology) -> int | None:
     sampled = moves(launch, topology)
-    return sampled and sampled.across_nodes
+    return None if sampled is None else sampled.across_nodes
 
 
 def _distance(before: Cpu, after: Cpu) -> str:
@@ -394,7 +394,9 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
     @property
     def room(self) -> int | None:
         """CPUs per worker; the smallest number, if workers differ."""
-        return self.placement and min(len(set(slot.cpus)) for slot in self.placement.slots)
+        if self.placement is None:
+            return None
+        return min(len(set(slot.cpus)) for slot in self.placement.slots)
 
     @property
     def workers(self) -> int:
@@ -472,7 +474,7 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
     @property
     def quota(self) -> QuotaUse | None:
         """Its quota in the launch that was throttled most."""
-        return self._most_throttled and self._most_throttled.quota
+        return None if self._most_throttled is None else self._most_throttled.quota
 
     @property
     def throttled_share(self) -> float | None:

@@ -233,13 +233,9 @@ def _quotas(limits: dict[int, Quotas], before: _Moment, after: _Moment) -> tuple
     found: dict[str, GroupUse] = {}
     for known in limits.values():
         for quota in known.known:
-            then, now = before.throttled[quota.folder], after.throttled[quota.folder]
-            increases = (None, None, None)
-            if then is not None and now is not None:
-                increases = tuple(
-                    max(0, late - early) for early, late in zip(then, now, strict=True)
-                )
-            throttled_periods, throttled_ns, periods = increases
+            periods, throttled_periods, throttled_ns = _increases(
+                before.throttled[quota.folder], after.throttled[quota.folder]
+            )
             found[quota.folder] = GroupUse(
                 quota=QuotaUse(
                     cpus=quota.cpus,
@@ -252,6 +248,19 @@ def _quotas(limits: dict[int, Quotas], before: _Moment, after: _Moment) -> tuple
                 is_own=quota.folder == known.own,
             )
     return tuple(sorted(found.values(), key=lambda group: group.quota.cpus))
+
+
+def _increases(
+    before: Throttling | None, after: Throttling | None
+) -> tuple[int | None, int | None, int | None]:
+    """The periods, the throttled ones, and for how long, between two moments."""
+    if before is None or after is None:
+        return None, None, None
+    return (
+        max(0, after.periods - before.periods),
+        max(0, after.throttled_periods - before.throttled_periods),
+        max(0, after.throttled_ns - before.throttled_ns),
+    )
 
 
 def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> list[Hidden]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ class Watch:
         self.sampler = ServiceSampler(
             roots, root=tree.root, pause=self._advance, clock_ns=lambda: self.now_ns
         )
-        self.meanwhile = lambda: None
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def _advance(self, duration_s: float) -> None:
         if self.now_ns == 0:
