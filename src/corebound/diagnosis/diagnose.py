@@ -7,9 +7,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from corebound.diagnosis import gpu, host, placement, processor, threads, validity, workload
-from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone, Subject
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
 from corebound.diagnosis.service import SERVICE_RULES
 from corebound.diagnosis.service_evidence import Certainty, ServiceEvidence, ServiceFinding
+from corebound.diagnosis.subject import Subject
 from corebound.machine.topology import Topology
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]

@@ -1,6 +1,7 @@
 """The input and output of diagnosis rules: what they judge, and findings.
 
-A rule judges a cell of a scenario in one run, or, if it takes a `Subject`, also a running service.
+A rule judges a cell of a scenario in one run. One that takes a `Subject` also judges a running
+service, whose evidence has the same properties (`diagnosis.service_evidence`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
@@ -69,151 +70,6 @@ class Disturbed(Struct, frozen=True, kw_only=True):
     share: float
     when: str
     lines: tuple[str, ...]
-
-
-class Subject(Protocol):
-    """What a rule judges: a cell of a scenario, or a running service.
-
-    What only one of the two has is None, 0 or empty for the other.
-    """
-
-    @property
-    def cpus(self) -> frozenset[CpuId]:
-        """The CPUs of all its workers."""
-
-    @property
-    def room(self) -> int | None:
-        """CPUs per worker; the smallest number, if workers differ."""
-
-    @property
-    def workers(self) -> int:
-        """The number of its processes that work."""
-
-    @property
-    def threads(self) -> int | None:
-        """Threads that each worker computes with."""
-
-    @property
-    def reported_threads(self) -> int | None:
-        """Those of them that surely compute at once."""
-
-    @property
-    def wait_share(self) -> float | None:
-        """Run-queue wait: the share of ready time that its threads waited for a CPU."""
-
-    @property
-    def involuntary(self) -> float | None:
-        """Involuntary context switches."""
-
-    @property
-    def migrations(self) -> float | None:
-        """Migrations between CPUs."""
-
-    def node_moves(self, topology: Topology) -> float:
-        """Moves of its threads between nodes, as sampled."""
-
-    def remote_share(self, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
-        """Share of its memory on nodes that none of its CPUs belongs to; None if unknown."""
-
-    @property
-    def node_bytes(self) -> Mapping[int, int]:
-        """Its memory by node."""
-
-    @property
-    def affinities(self) -> tuple[tuple[frozenset[CpuId], ...], ...]:
-        """The CPUs that each worker may run on, for each time that it was started."""
-
-    def spare_cores(self, topology: Topology) -> int:
-        """Idle cores that it may not use, although its group may."""
-
-    @property
-    def cpu_time_ns(self) -> float | None:
-        """CPU time per iteration or request."""
-
-    @property
-    def wall_time_ns(self) -> float | None:
-        """Time per iteration or request."""
-
-    @property
-    def unit(self) -> str:
-        """What these times are of: `iteration` or `request`."""
-
-    @property
-    def over(self) -> str:
-        """What counts are for: `per launch`, or `in 30 s`."""
-
-    def of_launches(self, number: int) -> tuple[str, ...]:
-        """In how many of its launches something was seen, as a line."""
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it was bound after its pools had started."""
-
-    @property
-    def has_default_threads(self) -> bool:
-        """Whether nobody set its number of threads."""
-
-    @property
-    def is_pinned(self) -> bool:
-        """Whether it may use one CPU although more are at hand, and nobody asks why."""
-
-    @property
-    def is_kept_waiting(self) -> bool:
-        """Whether sharing CPUs costs it time."""
-
-    @property
-    def quota(self) -> QuotaUse | None:
-        """Its CPU quota, and what it did; None without one."""
-
-    @property
-    def quota_setting(self) -> str:
-        """The setting that is its quota, as the first of a list; empty if it is the host's."""
-
-    @property
-    def quota_is_own(self) -> bool:
-        """Whether the quota is of its own group, not of an ancestor."""
-
-    @property
-    def throttled_share(self) -> float | None:
-        """The share of periods in which the quota stopped threads."""
-
-    @property
-    def throttled_cpus_share(self) -> float:
-        """For how long, as a share of its CPUs."""
-
-    @property
-    def stops_hidden(self) -> str | None:
-        """That times do not show how long a quota stopped threads, in words."""
-
-    def disturbed(self, cause: Cause) -> Disturbed | None:
-        """Whether something outside took CPU time from it."""
-
-    def binding_advice(self) -> str:
-        """The binding that gives each worker its own CPUs, in words; empty if there is none."""
-
-    def setting(self, own: str, outside: str) -> str:
-        """What to set, in a scenario and outside of corebound, in words."""
-
-    def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
-        """What sets a number of threads, in words, and the line to copy; empty if there is none."""
-
-    @property
-    def runnable_cpus(self) -> float | None:
-        """The CPUs that a quota keeps running; None if it is not counted with its CPUs."""
-
-    def finding(
-        self,
-        *,
-        rule: str,
-        what: str,
-        evidence: tuple[str, ...],
-        fix: str,
-        line: str = "",
-        loss: Loss | None = None,
-        tone: FindingTone = "warn",
-        times_ratio: float = 1.0,
-    ) -> Finding:
-        """A finding about it. A loss that is shown makes it `bad`, and is its cost."""
 
 
 ThreadCounter = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
@@ -602,7 +458,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         """Number of cores that these CPUs belong to."""
         return len({cpu.core for cpu in self.topology.cpus if cpu.id in cpus})
 
-    def peers(self, cell: Subject, axes: Collection[str]) -> tuple[CellEvidence, ...]:
+    def peers(self, cell: object, axes: Collection[str]) -> tuple[CellEvidence, ...]:
         """The other measured cells that differ from this cell on these axes only."""
         if not isinstance(cell, CellEvidence):
             return ()
@@ -615,7 +471,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             and _without(other.cell, axes) == other_axes
         )
 
-    def loss(self, cell: Subject, other: CellEvidence) -> Loss | None:
+    def loss(self, cell: object, other: CellEvidence) -> Loss | None:
         """The loss of a cell against another; None if the 95 % interval does not show one."""
         compared = compare(cell.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
@@ -625,7 +481,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             Loss(than=other, ratio=ratio_of_times) if ratio_of_times >= LEAST_LOSS_RATIO else None
         )
 
-    def worst_loss(self, cell: Subject, others: Collection[CellEvidence]) -> Loss | None:
+    def worst_loss(self, cell: object, others: Collection[CellEvidence]) -> Loss | None:
         """The largest loss of a cell against any of `others`; None if no loss is shown.
 
         There is no correction for multiple comparisons. With many others, a loss appears by
@@ -633,12 +489,6 @@ class Evidence(Struct, frozen=True, kw_only=True):
         """
         losses = [loss for other in others if (loss := self.loss(cell, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
-
-
-def cpu_ratio(cell: Subject, other: Subject) -> float | None:
-    """CPU time of an iteration as a multiple of another cell's; None if unknown."""
-    own_ns, other_ns = cell.cpu_time_ns, other.cpu_time_ns
-    return own_ns / other_ns if own_ns is not None and other_ns else None
 
 
 def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | None:
@@ -670,7 +520,7 @@ def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | Non
     return max(0.0, 1 - min(others_ns) / own_ns)
 
 
-def settings(cell: CellEvidence, other: Subject) -> str:
+def settings(cell: CellEvidence, other: object) -> str:
     """The settings of a cell that differ from another's, as in a scenario: `threads: 1`."""
     if not isinstance(other, CellEvidence):
         return cell.cell.key
@@ -683,7 +533,7 @@ def _settings(cell: Cell, other: Cell) -> str:
     return ", ".join(differing) or cell.key
 
 
-def slower_than(cell: Subject, loss: Loss) -> str:
+def slower_than(cell: object, loss: Loss) -> str:
     """A loss in words: "2× slower than with `threads: 1`"."""
     return f"{ratio(loss.ratio)} slower than with `{settings(loss.than, cell)}`"
 

@@ -8,9 +8,9 @@ from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
     FindingTone,
-    Subject,
     slower_than,
 )
+from corebound.diagnosis.subject import Subject
 from corebound.planning.placement import threads_within_quota
 from corebound.records.telemetry import Cause, QuotaUse
 from corebound.units import counted, cpu_quota, duration, percent

@@ -9,10 +9,10 @@ from corebound import units
 from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
-    Subject,
     settings,
     slower_than,
 )
+from corebound.diagnosis.subject import Subject
 from corebound.machine.topology import CpuId, cpu_list
 from corebound.units import percent
 

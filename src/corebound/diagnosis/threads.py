@@ -12,11 +12,10 @@ from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
     Loss,
-    Subject,
-    cpu_ratio,
     settings,
     slower_than,
 )
+from corebound.diagnosis.subject import Subject
 from corebound.planning.placement import threads_within_quota
 from corebound.units import counted, duration, percent, ratio
 
@@ -215,7 +214,7 @@ def _cost(
         return _Cost(loss=None, spin=None, compared=None) if is_waiting else None
     loss = evidence.worst_loss(cell, fitting)
     compared = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
-    times = cpu_ratio(cell, compared)
+    times = _cpu_ratio(cell, compared)
     spin = times if times is not None and times >= SPINNING_RATIO else None
     return _Cost(loss=loss, spin=spin, compared=compared) if loss or spin else None
 
@@ -270,3 +269,9 @@ def _involuntary_switches(cell: Subject) -> str | None:
 
 def _duration(duration_ns: float | None) -> str | None:
     return None if duration_ns is None else duration(duration_ns)
+
+
+def _cpu_ratio(cell: Subject, other: Subject) -> float | None:
+    """CPU time of an iteration as a multiple of another cell's; None if unknown."""
+    own_ns, other_ns = cell.cpu_time_ns, other.cpu_time_ns
+    return own_ns / other_ns if own_ns is not None and other_ns else None
