@@ -17,6 +17,7 @@ from corebound.machine.topology import CpuId, NodeId, Topology
 from corebound.records.service_use import GroupUse, ProcessUse, ServiceUse, ThreadUse
 from corebound.records.telemetry import Cause, QuotaUse
 from corebound.records.thread_use import LEAST_BUSY_SHARE
+from corebound.scenario.runtimes import LIBRARY_THREADS
 from corebound.units import percent, significant
 
 # `certain`: counters show the condition and its harm. `likely`: one of the two is inferred.
@@ -428,16 +429,6 @@ _THREAD_VARIABLES = {
 }
 
 
-# What sets the number of threads of libraries that no variable of OpenMP reaches, by a part of the
-# name of their file; libraries that also read the variable are named with it.
-_OWN_SETTINGS = {
-    "onnxruntime": ("SessionOptions.intra_op_num_threads={0}", " (ONNX Runtime)"),
-    "openvino": ("INFERENCE_NUM_THREADS={0}", " (a property of OpenVINO)"),
-    "tensorflow": ("TF_NUM_INTRAOP_THREADS={0}", ""),
-    "libjvm": ("-XX:ActiveProcessorCount={0}", " (JVM)"),
-    "lightgbm": ("num_threads={0}", " (LightGBM; without this parameter, OMP_NUM_THREADS)"),
-    "xgboost": ("nthread={0}", " (XGBoost; without this parameter, OMP_NUM_THREADS)"),
-}
 _READS_OPENMP = re.compile(r"lib(g|i)?omp|libmkl|mkl_|.*openblas|libblis|libtorch")
 _THREAD_OPTION = re.compile(r"(-t|--?(n|num|nb|max)?[-_]?(threads|jobs|thread[-_]?count))(=|$)")
 
@@ -456,7 +447,7 @@ def what_sets_threads(process: ProcessUse | None, number: int, each: str) -> tup
         line = f"{option.partition('=')[0]} {number}"
         return f"its option `{line}`", line
     names = reading.libraries if reading else ()
-    for part, (setting, of) in _OWN_SETTINGS.items():
+    for part, (setting, of) in LIBRARY_THREADS.items():
         if any(part in name for name in names):
             line = setting.format(number)
             return f"{line}{of}{each}", line

@@ -135,7 +135,7 @@ def _process(one: ProcessUse, service: ServiceEvidence) -> tuple[str, ...]:
     )
 
 
-_LONGEST = 32
+_LONGEST = 24
 
 
 def _threads(service: ServiceEvidence) -> Table:
