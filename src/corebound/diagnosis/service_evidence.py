@@ -28,6 +28,9 @@ Certainty = Literal["certain", "likely", "possible"]
 LEAST_ACTIVE = 0.05
 # A thread that is ready for a smaller share of the interval does not compute.
 _LEAST_COMPUTING = 0.02
+# A thread that wakes up, looks and sleeps again runs for 5 to 20 µs each time. On a busy host it
+# may wait for seconds in all, without any work to do.
+_SHORTEST_SLICE_NS = 30_000
 # A process that is ready for less than this share of the busiest one is no worker.
 _LEAST_WORKING = 0.2
 # Run-queue wait, as a share of ready time, from which others on its CPUs cost a service time.
@@ -101,7 +104,11 @@ class ServiceEvidence:
             return process.threads[:1]
         most_ns = process.threads[0].ready_ns if process.threads else 0
         least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * self.use.duration_ns)
-        return tuple(thread for thread in process.threads if thread.ready_ns >= least_ns)
+        return tuple(
+            thread
+            for thread in process.threads
+            if thread.ready_ns >= least_ns and thread.run_ns >= _SHORTEST_SLICE_NS * thread.slices
+        )
 
     @property
     def busy_cpus(self) -> float:
@@ -123,7 +130,7 @@ class ServiceEvidence:
     @property
     def is_idle(self) -> bool:
         """Whether it had too little to do for any conclusion."""
-        ready = sum(map(ready_ns, self.use.processes)) / self.use.duration_ns
+        ready = self.ready_cpus(self.use.processes)
         is_throttled = (self.throttled_share or 0) > 0
         return max(ready, self.busy_cpus) < LEAST_ACTIVE and (
             not is_throttled and self.major_faults_per_s < 1

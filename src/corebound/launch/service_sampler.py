@@ -191,7 +191,7 @@ class ServiceSampler:
         """The threads that ran or waited, busiest first, and a limited number of the others."""
         active, idle = [], []
         for tid, now in after.items():
-            then = before.get(tid, Schedule(0, 0))
+            then = before.get(tid, Schedule(0, 0, 0))
             (idle if now == then else active).append((tid, then, now))
         threads = []
         for tid, then, now in (*active, *idle[:MOST_IDLE]):
@@ -199,7 +199,7 @@ class ServiceSampler:
             if reading is None:
                 continue
             is_new = reading.started > begin_ticks or now.run_ns < then.run_ns
-            base = Schedule(0, 0) if is_new else then  # another thread had this id
+            base = Schedule(0, 0, 0) if is_new else then  # another thread had this id
             threads.append(
                 ThreadUse(
                     tid=tid,
@@ -207,6 +207,7 @@ class ServiceSampler:
                     started=reading.started,
                     run_ns=now.run_ns - base.run_ns,
                     wait_ns=max(0, now.wait_ns - base.wait_ns),
+                    slices=max(0, now.slices - base.slices),
                     nice=reading.nice,
                     policy=reading.policy,
                     allowed=reading.allowed,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from corebound.machine.procfs import line_number, line_value, parse_numa_maps, schedstat
+from corebound.machine.procfs import line_number, line_value, parse_numa_maps
 from corebound.machine.topology import CpuId, parse_cpu_list
 
 # Names of variables that set threads, binding, waiting or memory of compute libraries. No other
@@ -97,10 +97,11 @@ class ProcessReading(Struct, frozen=True, kw_only=True):
 
 
 class Schedule(Struct, frozen=True, gc=False):
-    """CPU time and run-queue wait of a thread since it started, in nanoseconds."""
+    """CPU time and run-queue wait of a thread since it started, and how often it began to run."""
 
     run_ns: int
     wait_ns: int
+    slices: int
 
 
 class ProcessTotals(Struct, frozen=True, kw_only=True, gc=False):
@@ -160,9 +161,9 @@ class ProcessFiles:
         """CPU time and wait of each thread of a process: one file for each."""
         found = {}
         for tid in self._names(f"{pid}/task"):
-            times_ns = schedstat(self._read(f"{pid}/task/{tid}/schedstat", 128) or b"")
-            if times_ns is not None:
-                found[int(tid)] = Schedule(*times_ns)
+            fields = (self._read(f"{pid}/task/{tid}/schedstat", 128) or b"").split()
+            if len(fields) == 3:
+                found[int(tid)] = Schedule(*map(int, fields))
         return found
 
     def thread(self, pid: int, tid: int, *, with_cpus: bool) -> ThreadReading | None:

@@ -19,6 +19,7 @@ class ThreadUse(Struct, frozen=True, kw_only=True, gc=False):
         tid: Its id; name: its name (comm).
         started: When it started, in clock ticks since boot: a pool's threads start together.
         run_ns, wait_ns: CPU time and run-queue wait within the interval.
+        slices: How often it began to run: after it slept, or waited for a CPU.
         nice: Its nice value; policy: the kernel's number of its scheduling policy.
         allowed: The CPUs that it may run on.
         visited: The CPUs that it was seen on, in order, when it was running.
@@ -29,6 +30,7 @@ class ThreadUse(Struct, frozen=True, kw_only=True, gc=False):
     started: int
     run_ns: int
     wait_ns: int
+    slices: int
     nice: int
     policy: int
     allowed: tuple[CpuId, ...]

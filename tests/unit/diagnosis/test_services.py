@@ -311,6 +311,13 @@ def test_nothing_is_said_of_an_idle_service_however_it_was_started() -> None:
     assert not findings_in(idle)
 
 
+def test_threads_that_only_wake_up_are_idle_however_long_they_wait_for_a_busy_host() -> None:
+    threads = [a_thread_use(tid, run=0.01, wait=0.9, slices=10_000) for tid in range(100, 150)]
+    use = a_service_use(a_process_use(*threads), idle=FULL)
+
+    assert not set(findings_in(use)) - {"foreign-load"}
+
+
 def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
     # Three request threads that are ready for 1.2 CPUs in all; another program uses the rest.
     threads = [a_thread_use(tid, run=0.2, wait=0.2, started=tid * 100) for tid in (100, 101, 102)]
