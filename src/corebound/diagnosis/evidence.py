@@ -471,7 +471,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             and _without(other.cell, axes) == other_axes
         )
 
-    def loss(self, cell: object, other: CellEvidence) -> Loss | None:
+    def loss(self, cell: CellEvidence, other: CellEvidence) -> Loss | None:
         """The loss of a cell against another; None if the 95 % interval does not show one."""
         compared = compare(cell.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
@@ -487,6 +487,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
         There is no correction for multiple comparisons. With many others, a loss appears by
         chance in more than one of twenty cases, and the largest ratio is on average too large.
         """
+        if not isinstance(cell, CellEvidence):
+            return None
         losses = [loss for other in others if (loss := self.loss(cell, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
 

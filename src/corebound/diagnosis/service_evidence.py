@@ -310,7 +310,7 @@ class ServiceEvidence:
     def disturbed(self, cause: Cause) -> Disturbed | None:
         """Whether others, or a hypervisor, took its CPUs."""
         wait, cpus = self.wait_share or 0.0, len(self.cpus)
-        lines = (f"run-queue wait: {percent(wait, 0)} of ready time",)
+        lines: tuple[str, ...] = (f"run-queue wait: {percent(wait, 0)} of ready time",)
         if cause == "foreign load" and self.is_kept_waiting and self.foreign_share >= _LEAST_LOST:
             used = significant(self.foreign_share * cpus, 2)
             lines = (*lines, f"others used {used} of its {cpus} CPUs")

@@ -189,7 +189,8 @@ class ServiceSampler:
         self, pid: int, before: dict[int, Schedule], after: dict[int, Schedule], begin_ticks: int
     ) -> tuple[ThreadUse, ...]:
         """The threads that ran or waited, busiest first, and a limited number of the others."""
-        active, idle = [], []
+        active: list[tuple[int, Schedule, Schedule]] = []
+        idle: list[tuple[int, Schedule, Schedule]] = []
         for tid, now in after.items():
             then = before.get(tid, Schedule(0, 0, 0))
             (idle if now == then else active).append((tid, then, now))
