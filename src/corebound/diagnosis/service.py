@@ -328,25 +328,30 @@ def thread_variable_ignored(service: ServiceEvidence, evidence: Evidence) -> Fin
 
 
 def variable_exceeds_cpus(service: ServiceEvidence, _: Evidence) -> Finding | None:
-    """A variable asks for more threads than CPUs or quota, and they all compute."""
+    """A variable asks for more threads than CPUs or quota, and they exist."""
     for process in service.active:
         capacity = _capacity(service, process)
         too_large = {
             name: number for name, number in thread_variables(process).items() if number > capacity
         }
-        if not too_large or len(service.computing(process)) <= capacity:
+        if not too_large:
             continue
         name, number = max(too_large.items(), key=lambda item: item[1])
+        # A pool that works in bursts hardly computes, but all of it was awake.
+        awake = sum(thread.ready_ns > 0 for thread in process.threads)
+        computing = len(service.computing(process))
+        if computing <= capacity and awake < number:
+            continue
         cpus = len(service.affinity(process))
         best = threads_within_quota(service.runnable_cpus, cpus=max(1, cpus))
         return service.finding(
             rule="variable-exceeds-cpus",
             what=f"{name}={number}, but it may use {cpu_quota(service.runnable_cpus or cpus)}.",
-            evidence=(f"{len(service.computing(process))} threads compute",),
+            evidence=(f"{awake} threads were awake, of which {computing} compute",),
             fix=f"Set {name}={best}.",
             line=f"{name}={best}",
             processes=(process,),
-            certainty="certain",
+            certainty="certain" if computing > capacity else "likely",
         )
     return None
 

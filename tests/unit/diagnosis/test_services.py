@@ -214,6 +214,18 @@ REPORTED = {
         "variable-exceeds-cpus",
         "OMP_NUM_THREADS=2",
     ),
+    "a variable above the number of CPUs, and a pool that works in bursts": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=0.9, started=900),
+                *(a_thread_use(tid, run=0.01) for tid in range(101, 116)),
+                libraries=OPENMP,
+                variables={"OMP_NUM_THREADS": "16"},
+            )
+        ),
+        "variable-exceeds-cpus",
+        "OMP_NUM_THREADS=2",
+    ),
     "one busy thread, and a pool that idles": Situation(
         a_service_use(
             a_process_use(
