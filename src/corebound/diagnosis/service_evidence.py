@@ -33,6 +33,8 @@ _LEAST_COMPUTING = 0.02
 _SHORTEST_SLICE_NS = 30_000
 # A process that is ready for less than this share of the busiest one is no worker.
 _LEAST_WORKING = 0.2
+# On a busy host, one that only wakes up may wait as long as those that work; it runs less than this.
+_LEAST_RUNNING = 0.1
 # Run-queue wait, as a share of ready time, from which others on its CPUs cost a service time.
 LEAST_WAIT = 0.2
 # Others that use less than this share of its CPUs, and a hypervisor that takes less, cost little.
@@ -95,7 +97,12 @@ class ServiceEvidence:
         """The processes that work, busiest first."""
         most_ns = max(map(ready_ns, self.use.processes), default=0)
         least_ns = max(_LEAST_WORKING * most_ns, _LEAST_COMPUTING * self.use.duration_ns)
-        working = [one for one in self.use.processes if ready_ns(one) >= least_ns]
+        most_cpu_ns = max((one.cpu_ns for one in self.use.processes), default=0)
+        working = [
+            one
+            for one in self.use.processes
+            if ready_ns(one) >= least_ns and one.cpu_ns >= _LEAST_RUNNING * most_cpu_ns
+        ]
         return tuple(sorted(working, key=ready_ns, reverse=True))
 
     def computing(self, process: ProcessUse) -> tuple[ThreadUse, ...]:
@@ -453,6 +460,9 @@ def what_sets_threads(process: ProcessUse | None, number: int, each: str) -> tup
     if option := next((word for word in words if _THREAD_OPTION.match(word)), None):
         line = f"{option.partition('=')[0]} {number}"
         return f"its option `{line}`", line
+    if "joblib" in " ".join(words):
+        line = f"inner_max_num_threads={number}"
+        return f"`joblib.parallel_config({line})`, which sets the variables of its workers", line
     names = reading.libraries if reading else ()
     for part, (setting, of) in LIBRARY_THREADS.items():
         if any(part in name for name in names):

@@ -348,6 +348,7 @@ def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
         (OPENMP, ("server", "--threads=8"), {}, "--threads 1"),
         (("onnxruntime_pybind11_state.so",), ("app",), {}, "intra_op_num_threads=1"),
         (("lib_lightgbm.so", *OPENMP), ("app",), {}, "num_threads=1"),
+        (OPENMP, ("python", "-m", "joblib.x"), {"OMP_NUM_THREADS": "2"}, "max_num_threads=1"),
         ((), ("app",), {}, ""),
     ],
 )
@@ -376,6 +377,15 @@ def test_pools_that_do_not_fit_together_are_too_many_even_beside_others() -> Non
     found = findings_in(a_service_use(*processes, idle=FULL))
 
     assert set(found) == {"processes-with-all-threads", "foreign-load"}
+
+
+def test_a_parent_that_only_waits_for_its_workers_is_no_worker() -> None:
+    workers = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (11, 21, 31)]
+    parent = a_process_use(a_thread_use(1, run=0.01, wait=0.4, slices=10), pid=1)
+
+    finding = findings_in(a_service_use(parent, *workers))["processes-with-all-threads"]
+
+    assert set(finding.pids) == {11, 21, 31}
 
 
 def test_python_threads_that_share_the_lock_are_no_pool() -> None:
