@@ -30,10 +30,10 @@ LEAST_ACTIVE = 0.05
 _LEAST_COMPUTING = 0.02
 # A thread that wakes up, looks and sleeps again runs for 5 to 20 µs each time. On a busy host it
 # may wait for seconds in all, without any work to do.
-_SHORTEST_SLICE_NS = 30_000
+_SHORTEST_SLICE_NS, _WAKING_SHARE = 30_000, 0.005
 # A process that is ready for less than this share of the busiest one is no worker.
 _LEAST_WORKING = 0.2
-# On a busy host, one that only wakes up may wait as long as those that work; it runs less than this.
+# On a busy host, one that only wakes up may wait as long as those that work, but runs less.
 _LEAST_RUNNING = 0.1
 # Run-queue wait, as a share of ready time, from which others on its CPUs cost a service time.
 LEAST_WAIT = 0.2
@@ -114,8 +114,12 @@ class ServiceEvidence:
         return tuple(
             thread
             for thread in process.threads
-            if thread.ready_ns >= least_ns and thread.run_ns >= _SHORTEST_SLICE_NS * thread.slices
+            if thread.ready_ns >= least_ns and not self._only_wakes_up(thread)
         )
+
+    def _only_wakes_up(self, thread: ThreadUse) -> bool:
+        is_short = thread.run_ns < _SHORTEST_SLICE_NS * thread.slices
+        return is_short and thread.run_ns < _WAKING_SHARE * self.use.duration_ns
 
     @property
     def busy_cpus(self) -> float:

@@ -324,10 +324,18 @@ def test_nothing_is_said_of_an_idle_service_however_it_was_started() -> None:
 
 
 def test_threads_that_only_wake_up_are_idle_however_long_they_wait_for_a_busy_host() -> None:
-    threads = [a_thread_use(tid, run=0.01, wait=0.9, slices=10_000) for tid in range(100, 150)]
+    threads = [a_thread_use(tid, run=0.001, wait=0.9, slices=10_000) for tid in range(100, 150)]
     use = a_service_use(a_process_use(*threads), idle=FULL)
 
     assert not set(findings_in(use)) - {"foreign-load"}
+
+
+def test_a_pool_with_short_parallel_regions_computes() -> None:
+    threads = a_pool(100, 17, run=0.03, wait=0.9, slices=15_000)
+
+    found = findings_in(a_service_use(a_process_use(*threads, libraries=OPENMP), idle=FULL))
+
+    assert "more-threads-than-cpus" in found
 
 
 def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
