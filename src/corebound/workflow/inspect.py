@@ -251,7 +251,7 @@ def _roots(request: InspectRequest, root: Path) -> tuple[int, ...]:
         raise InputError(
             what="name one service: by process ids, `--port`, `--name` or `--cgroup`.",
             where="corebound inspect",
-            fix="For example `corebound inspect --port 8000`.",
+            fix="For example `corebound inspect 4711`.",
         )
     files = ProcessFiles(str(root))
     if request.port is not None:
