@@ -35,6 +35,7 @@ _NAMES = {
     "exchange.result_files": "Columns",
     "workflow.import_results": "ImportedResults import_results",
     "workflow.init": "InitResult init",
+    "workflow.inspect": "Inspection inspect",
     "workflow.plan": "CheckedScenario PlannedConfiguration RunPlan check topology",
     "workflow.projects": "UpdatedProject update",
     "workflow.publish": "Publication publish",

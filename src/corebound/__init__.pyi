@@ -37,6 +37,7 @@ from corebound.workflow.import_history import ImportedProject, import_asv
 from corebound.workflow.import_profile import StoredProfile, import_profiles
 from corebound.workflow.import_results import ImportedResults, import_results
 from corebound.workflow.init import InitResult, init
+from corebound.workflow.inspect import Inspection, inspect
 from corebound.workflow.plan import (
     CheckedScenario,
     PlannedConfiguration,
@@ -68,6 +69,7 @@ __all__ = [
     "ImportedProject",
     "ImportedResults",
     "InitResult",
+    "Inspection",
     "LaunchLog",
     "MadeEnvironment",
     "Measurement",
@@ -100,6 +102,7 @@ __all__ = [
     "import_profiles",
     "import_results",
     "init",
+    "inspect",
     "load",
     "make_environments",
     "measure",

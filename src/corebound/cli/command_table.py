@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str | CommandGroup] = {
     "init": "init:init",
     "example": "example:example",
     "doctor": "doctor:doctor",
+    "inspect": "inspect:inspect",
     "topology": "plan:topology",
     "check": "plan:check",
     "plan": "plan:plan",

@@ -1,4 +1,4 @@
-"""Apply all rules to all cells of a scenario and list the findings, strongest first."""
+"""Apply the rules to the cells of a scenario, or to a service, and list the findings."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from msgspec.structs import replace
 
 from corebound.diagnosis import gpu, host, placement, processor, threads, validity, workload
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
+from corebound.diagnosis.service import SERVICE_RULES
+from corebound.diagnosis.service_evidence import Certainty, ServiceEvidence, ServiceFinding
+from corebound.diagnosis.subject import Subject
+from corebound.machine.topology import Topology
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]
 
-RULES: tuple[Rule, ...] = (
+# What goes wrong in launches and in services alike.
+SHARED_RULES: tuple[Callable[[Subject, Evidence], Finding | None], ...] = (
     threads.more_threads_than_cpus,
     threads.one_cpu_default_threads,
     threads.processes_with_all_threads,
-    threads.bound_after_start,
-    threads.dispatch_threads,
     placement.smt_siblings_shared,
     placement.threads_migrate,
     placement.memory_remote,
     placement.workers_overlap,
+    host.throttled,
+    host.foreign_load,
+    host.steal,
+)
+RULES: tuple[Rule, ...] = (
+    *SHARED_RULES,
+    threads.bound_after_start,
+    threads.dispatch_threads,
     processor.remote_loads,
     processor.memory_bound,
     processor.core_bound,
@@ -35,9 +46,6 @@ RULES: tuple[Rule, ...] = (
     workload.checkpoint_share,
     workload.slower_blas,
     workload.memory_returned,
-    host.throttled,
-    host.foreign_load,
-    host.steal,
     validity.not_as_asked,
     validity.leftover_processes,
     validity.generator_bound,
@@ -47,6 +55,7 @@ RULES: tuple[Rule, ...] = (
 # Enough for a reader at once; the findings left out are the weakest.
 MOST = 6
 
+_SURENESS: dict[Certainty, int] = {"certain": 0, "likely": 1, "possible": 2}
 _STRENGTH: dict[FindingTone, int] = {"bad": 0, "warn": 1, "plain": 2}
 
 
@@ -63,6 +72,27 @@ def diagnose(evidence: Evidence, *, most: int = MOST) -> tuple[Finding, ...]:
     """
     findings = [merged for rule in RULES if (merged := _merged(rule, evidence)) is not None]
     return tuple(sorted(findings, key=_order)[:most])
+
+
+def diagnose_service(service: ServiceEvidence, topology: Topology) -> tuple[ServiceFinding, ...]:
+    """Find the likely causes of a slow service; none if it is idle.
+
+    Args:
+        service: The service.
+        topology: Its host. The CPUs that its cgroup excludes are not allowed.
+
+    Returns:
+        The findings, most certain first.
+    """
+    if service.is_idle:
+        return ()
+    context = Evidence(cells=(), topology=topology, margin=0.0, adaptive=False)
+    found = [
+        *(rule(service, context) for rule in SHARED_RULES),
+        *(rule(service, context) for rule in SERVICE_RULES),
+    ]
+    findings = [finding for finding in found if isinstance(finding, ServiceFinding)]
+    return tuple(sorted(findings, key=lambda one: (_SURENESS[one.certainty], *_order(one))))
 
 
 def _merged(rule: Rule, evidence: Evidence) -> Finding | None:

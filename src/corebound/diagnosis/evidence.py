@@ -1,10 +1,14 @@
-"""The input and output of diagnosis rules: the cells of a scenario in one run, and findings."""
+"""The input and output of diagnosis rules: what they judge, and findings.
+
+A rule judges a cell of a scenario in one run. One that takes a `Subject` also judges a running
+service, whose evidence has the same properties (`diagnosis.service_evidence`).
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Literal
 
@@ -13,13 +17,15 @@ from msgspec import Struct
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology
 from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, OperatorProfile, Worker
-from corebound.records.telemetry import sum_known
+from corebound.records.telemetry import Cause, QuotaUse, sum_known
 from corebound.records.thread_use import computing
 from corebound.scenario.cell import Cell
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import compare
+from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
+from corebound.stats.interference import Loss as LostCpus
 from corebound.stats.launch_summary import CellSummary
-from corebound.units import ratio
+from corebound.units import duration, ratio
 
 # `bad`: seen, with a measured cost in time. `warn`: seen, but its cost was not measured.
 # `plain`: nothing is wrong, but time could be saved here.
@@ -38,6 +44,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         times_ratio: How many times as long as necessary an iteration takes because of it,
             as far as known. Findings are ordered by it.
         of_first: Whether the other `cells` have different values than the first.
+        line: What to set outside corebound, to copy; empty if it is not a line.
     """
 
     rule: str
@@ -48,6 +55,21 @@ class Finding(Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     times_ratio: float
     of_first: bool = False
+    line: str = ""
+
+
+class Disturbed(Struct, frozen=True, kw_only=True):
+    """What took CPU time from a subject.
+
+    Attributes:
+        share: The share of its CPU time that it lost.
+        when: How often, in words: `during most of 2 of 6 launches`.
+        lines: The evidence.
+    """
+
+    share: float
+    when: str
+    lines: tuple[str, ...]
 
 
 ThreadCounter = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
@@ -113,6 +135,11 @@ def moves(launch: Launch, topology: Topology) -> Moves | None:
     return Moves(**{name: counts[name] for name in Moves.__struct_fields__})
 
 
+def _node_moves(launch: Launch, topology: Topology) -> int | None:
+    sampled = moves(launch, topology)
+    return None if sampled is None else sampled.across_nodes
+
+
 def _distance(before: Cpu, after: Cpu) -> str:
     if before.node != after.node:
         return "across_nodes"
@@ -145,6 +172,11 @@ def most_common(values: Iterable[int | None]) -> int | None:
     return max(counts, key=lambda value: (counts[value], value)) if counts else None
 
 
+# Fewer throttled periods cost little: the work in a period that just exceeds its quota is done at
+# the start of the next.
+LEAST_THROTTLED = 0.1
+# A mean this much above the median shows that stops are concentrated in few iterations.
+_HIDDEN_RATIO = 1.2
 # A choice: a smaller loss is not worth a finding even if it is certain, because the table of
 # configurations already shows it. A margin of equivalence is mostly 2 %.
 LEAST_LOSS_RATIO = 1.05
@@ -215,6 +247,147 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """Migrations between CPUs per launch."""
         return median(self.ok, lambda launch: total(launch, "migrations"))
 
+    @property
+    def room(self) -> int | None:
+        """CPUs per worker; the smallest number, if workers differ."""
+        if self.placement is None:
+            return None
+        return min(len(set(slot.cpus)) for slot in self.placement.slots)
+
+    @property
+    def workers(self) -> int:
+        """The number of its workers."""
+        return self.cell.workers
+
+    def node_moves(self, topology: Topology) -> float:
+        """Moves of its threads between nodes per launch, as sampled."""
+        return median(self.ok, lambda launch: _node_moves(launch, topology)) or 0
+
+    def remote_share(self, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
+        """Median share of its memory on nodes that none of its CPUs belongs to."""
+        return median(self.ok, lambda launch: remote_share(launch, nodes))
+
+    @property
+    def node_bytes(self) -> Mapping[int, int]:
+        """Its memory by node, over all launches."""
+        by_node: Counter[int] = Counter()
+        for launch in self.ok:
+            for worker in launch.workers:
+                by_node.update(worker.node_bytes)
+        return by_node
+
+    @property
+    def affinities(self) -> tuple[tuple[frozenset[CpuId], ...], ...]:
+        """The CPUs that each sampled worker was allowed, of each launch."""
+        each = ([allowed_cpus(worker) for worker in launch.workers] for launch in self.ok)
+        return tuple(tuple(cpus for cpus in launch if cpus is not None) for launch in each)
+
+    def spare_cores(self, topology: Topology) -> int:
+        """None: its scenario says which CPUs to use."""
+        del topology
+        return 0
+
+    @property
+    def cpu_time_ns(self) -> float | None:
+        """CPU time per iteration or request."""
+        return self.summary.cpu_median_ns
+
+    @property
+    def wall_time_ns(self) -> float | None:
+        """Time per iteration or request."""
+        return self.summary.wall_median_ns
+
+    @property
+    def unit(self) -> str:
+        """What these times are of."""
+        return "request" if any(launch.served for launch in self.ok) else "iteration"
+
+    def of_launches(self, number: int) -> tuple[str, ...]:
+        """In how many of its launches something was seen, as a line."""
+        return (f"in {number} of {len(self.ok)} launches",)
+
+    runnable_cpus = None
+    over = "per launch"
+    is_pinned = False
+    is_kept_waiting = True
+    quota_is_own = True
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it was bound after its pools had started."""
+        return self.placement is not None and self.placement.moment == "after-start"
+
+    @property
+    def has_default_threads(self) -> bool:
+        """Whether the scenario does not set its number of threads."""
+        return self.cell.threads.rule == "default"
+
+    @property
+    def _most_throttled(self) -> Launch | None:
+        launches = [launch for launch in self.launches if _throttled_share(launch) is not None]
+        return max(launches, key=lambda launch: _throttled_share(launch) or 0.0, default=None)
+
+    @property
+    def quota(self) -> QuotaUse | None:
+        """Its quota in the launch that was throttled most."""
+        return None if self._most_throttled is None else self._most_throttled.quota
+
+    @property
+    def throttled_share(self) -> float | None:
+        """The median share of periods in which the quota stopped threads."""
+        return median(self.launches, _throttled_share)
+
+    @property
+    def quota_setting(self) -> str:
+        """The setting that is its quota, as the first of a list."""
+        return "`cpu_quota`, " if self.cell.cpu_quota else ""
+
+    @property
+    def throttled_cpus_share(self) -> float:
+        """For how long, as a share of its CPUs."""
+        worst = self._most_throttled
+        if worst is None or worst.quota is None:
+            return 0.0
+        timed_ns = worst.host.duration_ms * 1_000_000 if worst.host else 0
+        return (worst.quota.throttled_ns or 0) / max(1, timed_ns * max(1, len(self.cpus)))
+
+    @property
+    def stops_hidden(self) -> str | None:
+        """That the median of iterations does not show how long a quota stopped threads."""
+        return stops_hidden_by_the_median(self.launches)
+
+    def disturbed(self, cause: Cause) -> Disturbed | None:
+        """Whether something outside took CPU time from most of a launch."""
+        hit = [launch for launch in self.launches if _is_hit(launch, cause)]
+        if not hit:
+            return None
+        worst = max(hit, key=lambda launch: _lost_share(launch, cause))
+        kept = sum(launch.status == "ok" for launch in hit)
+        return Disturbed(
+            share=_lost_share(worst, cause),
+            when=f"during most of {len(hit)} of {len(self.launches)} launches",
+            lines=(
+                *(worst.disturbance.evidence if worst.disturbance else ()),
+                *_counted(kept, "kept and marked"),
+                *_counted(len(hit) - kept, "without results"),
+            ),
+        )
+
+    def binding_advice(self) -> str:
+        """The binding that gives each worker its own CPUs, if there is one to recommend."""
+        if (server := self.cell.runtime.server) is not None and server.pins_workers:
+            return ", or `binding: launcher`"
+        return "" if self.unit == "request" else ", best with `binding: per-worker`"
+
+    def setting(self, own: str, outside: str) -> str:
+        """What to set: `threads: 1` in the scenario, or a variable outside of corebound."""
+        return f"{own} (outside corebound: {outside})"
+
+    def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
+        """A setting of the scenario, or a variable outside of corebound."""
+        line = f"OMP_NUM_THREADS={number}"
+        return self.setting(own, line + each), line
+
     def value(self, axis: str) -> str | None:
         """Its value on an axis; None if the scenario has no such axis."""
         return dict(self.cell.axes).get(axis)
@@ -232,6 +405,7 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         what: str,
         evidence: tuple[str, ...],
         fix: str,
+        line: str = "",
         loss: Loss | None = None,
         tone: FindingTone = "warn",
         times_ratio: float = 1.0,
@@ -245,6 +419,7 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
             fix=fix,
             cells=(self.cell,),
             times_ratio=loss.ratio if loss else times_ratio,
+            line=line,
         )
 
 
@@ -283,8 +458,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
         """Number of cores that these CPUs belong to."""
         return len({cpu.core for cpu in self.topology.cpus if cpu.id in cpus})
 
-    def peers(self, cell: CellEvidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
+    def peers(self, cell: object, axes: Collection[str]) -> tuple[CellEvidence, ...]:
         """The other measured cells that differ from this cell on these axes only."""
+        if not isinstance(cell, CellEvidence):
+            return ()
         other_axes = _without(cell.cell, axes)
         return tuple(
             other
@@ -304,20 +481,16 @@ class Evidence(Struct, frozen=True, kw_only=True):
             Loss(than=other, ratio=ratio_of_times) if ratio_of_times >= LEAST_LOSS_RATIO else None
         )
 
-    def worst_loss(self, cell: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
+    def worst_loss(self, cell: object, others: Collection[CellEvidence]) -> Loss | None:
         """The largest loss of a cell against any of `others`; None if no loss is shown.
 
         There is no correction for multiple comparisons. With many others, a loss appears by
         chance in more than one of twenty cases, and the largest ratio is on average too large.
         """
+        if not isinstance(cell, CellEvidence):
+            return None
         losses = [loss for other in others if (loss := self.loss(cell, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
-
-
-def cpu_ratio(cell: CellEvidence, other: CellEvidence) -> float | None:
-    """CPU time of an iteration as a multiple of another cell's; None if unknown."""
-    own_ns, other_ns = cell.summary.cpu_median_ns, other.summary.cpu_median_ns
-    return own_ns / other_ns if own_ns is not None and other_ns else None
 
 
 def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | None:
@@ -349,16 +522,22 @@ def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | Non
     return max(0.0, 1 - min(others_ns) / own_ns)
 
 
-def settings(cell: Cell, other: Cell) -> str:
+def settings(cell: CellEvidence, other: object) -> str:
     """The settings of a cell that differ from another's, as in a scenario: `threads: 1`."""
+    if not isinstance(other, CellEvidence):
+        return cell.cell.key
+    return _settings(cell.cell, other.cell)
+
+
+def _settings(cell: Cell, other: Cell) -> str:
     values = dict(other.axes)
     differing = [f"{axis}: {value}" for axis, value in cell.axes if values.get(axis) != value]
     return ", ".join(differing) or cell.key
 
 
-def slower_than(cell: CellEvidence, loss: Loss) -> str:
+def slower_than(cell: object, loss: Loss) -> str:
     """A loss in words: "2× slower than with `threads: 1`"."""
-    return f"{ratio(loss.ratio)} slower than with `{settings(loss.than.cell, cell.cell)}`"
+    return f"{ratio(loss.ratio)} slower than with `{settings(loss.than, cell)}`"
 
 
 def _without(cell: Cell, axes: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -427,3 +606,56 @@ def _by_process(worker: Worker) -> Counter[int]:
     for thread in worker.threads:
         run_ns[thread.pid] += thread.run_ns or 0
     return run_ns
+
+
+def _throttled_share(launch: Launch) -> float | None:
+    return launch.quota.throttled_share if launch.quota else None
+
+
+def stops_hidden_by_the_median(launches: Sequence[Launch]) -> str | None:
+    """That iterations are too short for their median to show how long a quota stopped threads.
+
+    Args:
+        launches: Those of a cell.
+    """
+    stopped = [
+        one
+        for one in launches
+        if one.status == "ok" and (_throttled_share(one) or 0.0) >= LEAST_THROTTLED
+    ]
+    walls_ns = [
+        wall_ns for launch in stopped for worker in launch.workers for wall_ns in worker.wall_ns[1:]
+    ]
+    if not walls_ns:
+        return None
+    mean_ns, median_ns = statistics.fmean(walls_ns), statistics.median(walls_ns)
+    if mean_ns <= _HIDDEN_RATIO * median_ns:
+        return None
+    return (
+        f"time per iteration: mean {duration(mean_ns)}, median {duration(median_ns)}, because"
+        " few iterations are stopped"
+    )
+
+
+def _is_hit(launch: Launch, cause: Cause) -> bool:
+    """Whether this cause disturbed most of a launch; less does not affect its median.
+
+    If there are several causes, one that took almost no CPU time overall is not reported.
+    """
+    disturbance, host = launch.disturbance, launch.host
+    if disturbance is None or host is None or disturbance.share <= MOST_DISTURBED:
+        return False
+    return lost_cpus(host).get(cause, LostCpus(0.0)).cpus >= LEAST_LOST_CPUS
+
+
+def _lost_share(launch: Launch, cause: Cause) -> float:
+    """CPU time lost to a cause: share of all the launch's CPUs, or of the one that lost most."""
+    host = launch.host
+    if host is None or not host.duration_ms:
+        return 0.0
+    loss = lost_cpus(host).get(cause, LostCpus(0.0))
+    return min(1.0, max(loss.cpus / len(host.cpus), loss.most))
+
+
+def _counted(number: int, what: str) -> tuple[str, ...]:
+    return (f"{number} launch{'es' if number > 1 else ''} {what}",) if number else ()

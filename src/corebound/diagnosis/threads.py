@@ -12,10 +12,11 @@ from corebound.diagnosis.evidence import (
     Evidence,
     Finding,
     Loss,
-    cpu_ratio,
     settings,
     slower_than,
 )
+from corebound.diagnosis.subject import Subject
+from corebound.planning.placement import threads_within_quota
 from corebound.units import counted, duration, percent, ratio
 
 # With several workers, giving each enough CPUs may also need a binding.
@@ -46,33 +47,37 @@ class _Cost(Struct, frozen=True, kw_only=True):
     compared: CellEvidence | None
 
 
-def more_threads_than_cpus(cell: CellEvidence, evidence: Evidence) -> Finding | None:
+def more_threads_than_cpus(cell: Subject, evidence: Evidence) -> Finding | None:
     """A worker computes with more threads than it has CPUs."""
-    room, threads = _room(cell), cell.threads
-    if room is None or threads is None or threads <= room or _is_late(cell):
+    room, threads = cell.room, cell.threads
+    if room is None or threads is None or threads <= room or cell.is_late:
         return None
-    if room == 1 and cell.cell.threads.rule == "default":
-        return None  # `one_cpu_default_threads` is more specific
+    if room == 1 and (cell.has_default_threads or cell.is_pinned):
+        return None  # another rule is more specific
     fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=room)
     if cost is None:
         return None
+    quota = cell.runnable_cpus
+    best = threads_within_quota(quota, cpus=room)
+    allows = "" if quota is None or quota >= room else f", of which its quota allows {quota:g}"
+    setting, line = cell.thread_setting(f"`threads: {best}`", best)
     return _finding(
         "more-threads-than-cpus",
         cell,
         cost,
-        what=f"{threads} threads share {_cpus(room)}",
-        fix=f"Set `threads: {room}` (outside corebound: OMP_NUM_THREADS={room}), or bind to"
-        " as many CPUs as there are threads.",
+        what=f"{threads} threads share {_cpus(room)}{allows}",
+        fix=f"Set {setting}, or bind to as many CPUs as there are threads.",
+        line=line,
     )
 
 
-def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
+def one_cpu_default_threads(cell: Subject, evidence: Evidence) -> Finding | None:
     """A worker runs on one CPU, but its framework still creates several threads."""
     threads = cell.threads
-    if _room(cell) != 1 or threads is None or threads <= 1 or _is_late(cell):
+    if cell.room != 1 or threads is None or threads <= 1 or cell.is_late:
         return None
-    if cell.cell.threads.rule != "default":
+    if not cell.has_default_threads or cell.is_pinned:
         return None
     fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=1)
@@ -83,23 +88,28 @@ def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding |
         cell,
         cost,
         what=f"The framework starts {threads} threads by default, on one CPU",
-        fix="Set `threads: 1` (outside corebound: OMP_NUM_THREADS=1).",
+        fix=f"Set {cell.setting('`threads: 1`', 'OMP_NUM_THREADS=1')}.",
+        line="OMP_NUM_THREADS=1",
     )
 
 
-def processes_with_all_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
-    """Several processes each have as many threads as there are CPUs for all of them."""
-    threads, cpus, workers = cell.threads, len(cell.cpus), cell.cell.workers
-    if workers < 2 or threads is None or threads < cpus or cpus < 2:
+def processes_with_all_threads(cell: Subject, evidence: Evidence) -> Finding | None:
+    """Several processes together have more threads than CPUs, though each alone may fit."""
+    threads, cpus, workers = cell.threads, len(cell.cpus), cell.workers
+    if workers < 2 or threads is None or threads < 2 or threads * workers <= cpus or cpus < 2:
         return None
+    if threads < cpus and threads > (cell.room or 0):
+        return None  # `more_threads_than_cpus` is more specific
     fitting = _fitting(cell, evidence, _SHARING)
-    cost = _cost(cell, evidence, fitting, room=cpus - 1)
+    threads_each = threads_within_quota(cell.runnable_cpus or cpus, cpus=cpus, workers=workers)
+    cost = _cost(cell, evidence, fitting, room=threads_each)
     if cost is None:
         return None
-    threads_each = max(1, cpus // workers)
-    fix = f"Set `threads: {threads_each}`"
-    fix += f" (outside corebound: OMP_NUM_THREADS={threads_each} for each process)"
-    fix += f"{_apart(cell)}." if workers <= cpus else "."
+    setting, line = cell.thread_setting(
+        f"`threads: {threads_each}`", threads_each, " for each process"
+    )
+    fix = f"Set {setting}"
+    fix += f"{cell.binding_advice()}." if workers <= cpus else "."
     passive = [
         other
         for other in evidence.peers(cell, ("wait_policy",))
@@ -117,18 +127,17 @@ def processes_with_all_threads(cell: CellEvidence, evidence: Evidence) -> Findin
         what=f"{workers} processes with {threads} threads each ({workers * threads} in total)"
         f" share {_cpus(cpus)}",
         fix=fix,
+        line=line,
     )
 
 
 def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A worker was bound after its thread pool had been sized for more CPUs."""
-    room, threads = _room(cell), cell.threads
-    if room is None or threads is None or threads <= room or not _is_late(cell):
+    room, threads = cell.room, cell.threads
+    if room is None or threads is None or threads <= room or not cell.is_late:
         return None
     # Compare with the same configuration bound before start, whatever its number of threads.
-    bound_before = [
-        other for other in evidence.peers(cell, ("bind", *POOLS)) if not _is_late(other)
-    ]
+    bound_before = [other for other in evidence.peers(cell, ("bind", *POOLS)) if not other.is_late]
     cost = _cost(cell, evidence, bound_before, room=room)
     if cost is None:
         return None
@@ -144,7 +153,7 @@ def bound_after_start(cell: CellEvidence, evidence: Evidence) -> Finding | None:
 
 def dispatch_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """MindSpore's pipeline threads spin on CPUs that its operators need."""
-    room = _room(cell)
+    room = cell.room
     if cell.cell.runtime.inter_op != "pipelines" or room is None:
         return None
     parameters = dict(cell.cell.parameters)
@@ -172,35 +181,11 @@ def dispatch_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     return _finding("dispatch-threads", cell, cost, what=what, fix=fix)
 
 
-def _room(cell: CellEvidence) -> int | None:
-    """CPUs per worker; the smallest number, if workers differ."""
-    placement = cell.placement
-    return None if placement is None else min(len(set(slot.cpus)) for slot in placement.slots)
-
-
-def _apart(cell: CellEvidence) -> str:
-    """The binding that gives each worker its own CPUs, if there is one to recommend."""
-    if (server := cell.cell.runtime.server) is not None and server.pins_workers:
-        return ", or `binding: launcher`"
-    return "" if any(launch.served for launch in cell.ok) else ", best with `binding: per-worker`"
-
-
-def _is_late(cell: CellEvidence) -> bool:
-    return cell.placement is not None and cell.placement.moment == "after-start"
-
-
-def _each_is(cell: CellEvidence) -> str:
-    """What the cell's values describe: requests for a server, else iterations."""
-    return "a request" if any(launch.served for launch in cell.ok) else "an iteration"
-
-
 def _cpus(number: int) -> str:
     return "one CPU" if number == 1 else f"{number} CPUs"
 
 
-def _fitting(
-    cell: CellEvidence, evidence: Evidence, axes: Collection[str]
-) -> tuple[CellEvidence, ...]:
+def _fitting(cell: Subject, evidence: Evidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
     """The peers of this cell whose threads fit on their CPUs.
 
     With more workers than CPUs, one thread per worker is the minimum and counts as fitting.
@@ -210,14 +195,14 @@ def _fitting(
         for other in evidence.peers(cell, axes)
         if other.threads is not None
         and (
-            other.threads * other.cell.workers <= max(len(other.cpus), other.cell.workers)
-            and other.threads <= (_room(other) or 0)
+            other.threads * other.workers <= max(len(other.cpus), other.workers)
+            and other.threads <= (other.room or 0)
         )
     )
 
 
 def _cost(
-    cell: CellEvidence, evidence: Evidence, fitting: Collection[CellEvidence], *, room: int
+    cell: Subject, evidence: Evidence, fitting: Collection[CellEvidence], *, room: int
 ) -> _Cost | None:
     """The cost of a cell's threads compared with cells that fit; None if no cost was seen.
 
@@ -229,37 +214,39 @@ def _cost(
         return _Cost(loss=None, spin=None, compared=None) if is_waiting else None
     loss = evidence.worst_loss(cell, fitting)
     compared = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
-    times = cpu_ratio(cell, compared)
+    times = _cpu_ratio(cell, compared)
     spin = times if times is not None and times >= SPINNING_RATIO else None
     return _Cost(loss=loss, spin=spin, compared=compared) if loss or spin else None
 
 
-def _finding(rule: str, cell: CellEvidence, cost: _Cost, *, what: str, fix: str) -> Finding:
+def _finding(
+    rule: str, cell: Subject, cost: _Cost, *, what: str, fix: str, line: str = ""
+) -> Finding:
     sentence = what
-    unit = _each_is(cell)
+    unit = f"a{'n' if cell.unit == 'iteration' else ''} {cell.unit}"
     if cost.loss is not None:
         sentence += f": {unit} is {slower_than(cell, cost.loss)}"
     elif cost.spin is not None and cost.compared is not None:
         sentence += f": {unit} uses {ratio(cost.spin)} the CPU time of"
-        sentence += f" `{settings(cost.compared.cell, cell.cell)}`"
+        sentence += f" `{settings(cost.compared, cell)}`"
     return cell.finding(
         rule=rule,
         loss=cost.loss,
         what=f"{sentence}.",
         evidence=_evidence(cell, cost.compared),
         fix=fix,
+        line=line,
         times_ratio=1 / (1 - min(cell.wait_share or 0.0, 0.9)),
     )
 
 
-def _evidence(cell: CellEvidence, compared: CellEvidence | None) -> tuple[str, ...]:
+def _evidence(cell: Subject, compared: CellEvidence | None) -> tuple[str, ...]:
     """The cell's values as lines, each with the compared cell's value."""
-    per = "request" if any(launch.served for launch in cell.ok) else "iteration"
-    measures: tuple[tuple[str, Callable[[CellEvidence], str | None], str], ...] = (
+    measures: tuple[tuple[str, Callable[[Subject], str | None], str], ...] = (
         ("run-queue wait", _run_queue_wait, " of ready time"),
-        ("preemptions", _involuntary_switches, " per launch"),
-        (f"CPU time per {per}", lambda other: _duration(other.summary.cpu_median_ns), ""),
-        (f"time per {per}", lambda other: _duration(other.summary.wall_median_ns), ""),
+        ("preemptions", _involuntary_switches, f" {cell.over}"),
+        (f"CPU time per {cell.unit}", lambda other: _duration(other.cpu_time_ns), ""),
+        (f"time per {cell.unit}", lambda other: _duration(other.wall_time_ns), ""),
     )
     lines = []
     for label, measure, unit in measures:
@@ -267,18 +254,24 @@ def _evidence(cell: CellEvidence, compared: CellEvidence | None) -> tuple[str, .
             continue
         line = f"{label}: {own}{unit}"
         if compared is not None and (other := measure(compared)) is not None:
-            line += f" ({other} with `{settings(compared.cell, cell.cell)}`)"
+            line += f" ({other} with `{settings(compared, cell)}`)"
         lines.append(line)
     return tuple(lines)
 
 
-def _run_queue_wait(cell: CellEvidence) -> str | None:
+def _run_queue_wait(cell: Subject) -> str | None:
     return None if cell.wait_share is None else percent(cell.wait_share, 0)
 
 
-def _involuntary_switches(cell: CellEvidence) -> str | None:
+def _involuntary_switches(cell: Subject) -> str | None:
     return None if cell.involuntary is None else counted(cell.involuntary)
 
 
 def _duration(duration_ns: float | None) -> str | None:
     return None if duration_ns is None else duration(duration_ns)
+
+
+def _cpu_ratio(cell: Subject, other: Subject) -> float | None:
+    """CPU time of an iteration as a multiple of another cell's; None if unknown."""
+    own_ns, other_ns = cell.cpu_time_ns, other.cpu_time_ns
+    return own_ns / other_ns if own_ns is not None and other_ns else None

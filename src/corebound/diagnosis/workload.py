@@ -157,7 +157,7 @@ def slower_blas(cell: CellEvidence, evidence: Evidence) -> Finding | None:
         rule="slower-blas",
         what=f"{library} is {ratio(loss.ratio)} slower than {best} for the same products.",
         evidence=(f"{library}: {time_of(cell)}", f"{best}: {time_of(loss.than)}"),
-        fix=f"Use the faster library on this processor: `{settings(loss.than.cell, cell.cell)}`.",
+        fix=f"Use the faster library on this processor: `{settings(loss.than, cell)}`.",
         loss=loss,
     )
 

@@ -1,4 +1,4 @@
-"""Reads this process's cgroups: allowed CPUs and memory nodes, CPU and memory limits, freezing."""
+"""Reads a process's cgroups: allowed CPUs and memory nodes, CPU and memory limits, freezing."""
 
 from __future__ import annotations
 
@@ -132,8 +132,13 @@ class Cpuset(NamedTuple):
     is_effective: bool = False
 
 
-def cpuset(tree: Tree) -> Cpuset:
-    """The CPUs and memory nodes that our cgroup may use.
+def hierarchy_folders(tree: Tree) -> tuple[str, ...]:
+    """Where hierarchies are mounted."""
+    return tuple(mount.folder for mount in _mounts(tree) if mount.kind.startswith("cgroup"))
+
+
+def cpuset(tree: Tree, *, process: str = "self") -> Cpuset:
+    """The CPUs and memory nodes that the cgroup of a process may use: by default, of ours.
 
     A group without its own file has its parent's limits. This happens in cgroup v2 if the
     controller is not delegated, and in containers whose mount begins below the
@@ -142,7 +147,7 @@ def cpuset(tree: Tree) -> Cpuset:
     mount = next(_cpuset_mounts(tree), None)
     if mount is None:
         return Cpuset()
-    folders = _folders(mount, _cpuset_group(tree, mount)) or (mount.folder,)
+    folders = _folders(mount, _cpuset_group(tree, mount, process)) or (mount.folder,)
     file = _cpuset_file(mount)
     cpus, nodes = (
         next(
@@ -178,11 +183,11 @@ def _cpuset_file(mount: _Mount) -> str:
     return "{}" if mount.kind == "cpuset" or "noprefix" in mount.controllers else "cpuset.{}"
 
 
-def _cpuset_group(tree: Tree, mount: _Mount) -> str:
-    """Our cpuset, from /proc/self/cpuset or else /proc/self/cgroup."""
-    groups = _groups(tree.read("proc/self/cgroup") or "")
+def _cpuset_group(tree: Tree, mount: _Mount, process: str) -> str:
+    """A process's cpuset, from its `cpuset` in /proc or else its `cgroup`."""
+    groups = _groups(tree.read(f"proc/{process}/cgroup") or "")
     controller = "" if mount.kind == "cgroup2" else "cpuset"
-    return read_text(tree, "proc/self/cpuset") or groups.get(controller, "")
+    return read_text(tree, f"proc/{process}/cpuset") or groups.get(controller, "")
 
 
 class CpuGroup(Struct, frozen=True, kw_only=True):
@@ -231,6 +236,12 @@ def _cpu_groups(tree: Tree, process: str) -> tuple[list[CpuGroup], str | None]:
     )
 
 
+def group_of(tree: Tree, *, process: str) -> str:
+    """The path of a process's cgroup that shares CPU time, as in /proc/PID/cgroup."""
+    groups = _groups(tree.read(f"proc/{process}/cgroup") or "")
+    return groups.get("cpu", groups.get("", ""))
+
+
 class Quota(Struct, frozen=True, kw_only=True):
     """A CPU-time quota.
 
@@ -257,10 +268,12 @@ class Quotas(Struct, frozen=True, kw_only=True):
     Attributes:
         known: Those that can be read, the process's own cgroup first.
         unknown: Why there may be others: a file, and what is wrong with it; None if there are none.
+        own: The folder of the process's own cgroup; None if no mount shows it.
     """
 
     known: tuple[Quota, ...]
     unknown: str | None
+    own: str | None = None
 
     @property
     def tightest(self) -> Quota | None:
@@ -285,13 +298,44 @@ def quotas(tree: Tree, *, process: str = "self") -> Quotas:
                 unknown = unknown or str(error)
             else:
                 known += () if quota is None else (quota,)
-    return Quotas(known=tuple(known), unknown=unknown)
+    return Quotas(known=tuple(known), unknown=unknown, own=groups[0].folders[0] if groups else None)
 
 
 def quota_cpus(tree: Tree) -> float | None:
     """The CPU time that our groups allow, in CPUs; None if no quota is known."""
     tightest = quotas(tree).tightest
     return tightest.cpus if tightest else None
+
+
+# The weight of a group without a setting of its own, in cgroup v1 and v2.
+_DEFAULT_SHARES, DEFAULT_WEIGHT = 1024, 100
+
+
+class CpuWeight(NamedTuple):
+    """The CPU weight of a cgroup, as of cgroup v2; 0 for one that runs only when others idle."""
+
+    weight: float
+    folder: str
+
+
+def lowest_weight(tree: Tree, *, process: str = "self") -> CpuWeight | None:
+    """The lowest CPU weight of a process's group and its ancestors; None if none is known."""
+    weights = [
+        CpuWeight(weight, folder)
+        for group in _cpu_groups(tree, process)[0]
+        for folder in group.folders
+        if (weight := _weight(tree, folder, is_v2=group.is_v2)) is not None
+    ]
+    return min(weights, default=None)
+
+
+def _weight(tree: Tree, folder: str, *, is_v2: bool) -> float | None:
+    if read_integer(tree, f"{folder}/cpu.idle") == 1:
+        return 0
+    if is_v2:
+        return read_integer(tree, f"{folder}/cpu.weight")
+    shares = read_integer(tree, f"{folder}/cpu.shares")
+    return None if shares is None else shares * DEFAULT_WEIGHT / _DEFAULT_SHARES
 
 
 # What the kernel accepts for a quota and its period, in microseconds, and its default period.

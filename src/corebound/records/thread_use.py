@@ -17,7 +17,7 @@ from corebound.scenario.runtimes import RUNTIMES, Framework
 # A thread counts as computing if it has at least this share of the CPU time of its process's
 # busiest thread. The threads of a pool use about the same time; those of a profiler or a
 # logger use next to nothing.
-_LEAST_BUSY_SHARE = 0.25
+LEAST_BUSY_SHARE = 0.25
 # In less time, threads that the first iteration woke are still part of what is seen.
 _LEAST_TIMED_NS = 100_000_000
 # By how many threads, or by what share of those requested, a process may exceed its number: for
@@ -169,7 +169,7 @@ def _by_process(worker: Worker) -> dict[int, list[ThreadEvidence]]:
 
 def _busy(threads: Sequence[ThreadEvidence]) -> list[ThreadEvidence]:
     longest_ns = max((thread.run_ns or 0 for thread in threads), default=0)
-    return [thread for thread in threads if (thread.run_ns or 0) >= _LEAST_BUSY_SHARE * longest_ns]
+    return [thread for thread in threads if (thread.run_ns or 0) >= LEAST_BUSY_SHARE * longest_ns]
 
 
 def _run_ns(threads: Sequence[ThreadEvidence]) -> int:

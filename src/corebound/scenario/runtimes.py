@@ -259,3 +259,15 @@ def variables_of(pool: Pool) -> tuple[str, ...]:
 def with_launcher() -> tuple[Framework, ...]:
     """The runtimes that `binding: launcher` applies to, by name."""
     return tuple(sorted(name for name, runtime in RUNTIMES.items() if runtime.has_launcher))
+
+
+# What sets the number of threads in a program of somebody else, by a part of the name of a library
+# that it has loaded: the setting, and whose it is.
+LIBRARY_THREADS: Mapping[str, tuple[str, str]] = {
+    "onnxruntime": ("SessionOptions.intra_op_num_threads={0}", " (ONNX Runtime)"),
+    "openvino": ("INFERENCE_NUM_THREADS={0}", " (a property of OpenVINO)"),
+    "tensorflow": ("TF_NUM_INTRAOP_THREADS={0}", ""),
+    "libjvm": ("-XX:ActiveProcessorCount={0}", " (JVM)"),
+    "lightgbm": ("num_threads={0}", " (LightGBM; without this parameter, OMP_NUM_THREADS)"),
+    "xgboost": ("nthread={0}", " (XGBoost; without this parameter, OMP_NUM_THREADS)"),
+}

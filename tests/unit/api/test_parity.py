@@ -17,6 +17,7 @@ from corebound.errors import InputError
 from corebound.workflow.bisect import BisectRequest
 from corebound.workflow.calibrate import CalibrateRequest
 from corebound.workflow.compare_commits import CompareCommitsRequest
+from corebound.workflow.inspect import InspectRequest
 from corebound.workflow.measure_functions import FunctionRequest
 from corebound.workflow.nightly import NightlyRequest
 from corebound.workflow.options import seconds
@@ -80,6 +81,8 @@ NAMES: Mapping[str, str | None] = {
         for tool in ("csv", "json")
         for field in corebound.Columns.__struct_fields__
     },
+    # A loop around the function.
+    "inspect every": None,
     # The standard library does it: `webbrowser`, `http.server`.
     "report open": None,
     "report serve": None,
@@ -196,6 +199,7 @@ REQUESTS: Mapping[str, tuple[type[Struct], frozenset[str]]] = {
     "bisect": (BisectRequest, frozenset({"file"})),
     "calibrate": (CalibrateRequest, frozenset()),
     "compare_commits": (CompareCommitsRequest, frozenset()),
+    "inspect": (InspectRequest, frozenset()),
     "measure": (FunctionRequest, frozenset({"functions", "names"})),
     "nightly": (NightlyRequest, frozenset()),
     "plan": (PlanRequest, frozenset()),

@@ -124,7 +124,7 @@ def test_more_threads_than_a_quota_allows_are_named_with_their_number() -> None:
         limited(50.0, cpus=0.5, used=1, threads="quota", throttled=5),
     )
 
-    finding = findings_in(host, quota)["throttled"]
+    finding = findings_in(host, quota)["more-threads-than-quota"]
 
     assert cell_keys(finding) == ["threads=host-cores"]
     assert finding.tone == "bad"
@@ -141,7 +141,9 @@ def test_more_threads_than_a_quota_allows_are_named_with_their_number() -> None:
 
 
 def test_a_quota_from_outside_is_diagnosed_too() -> None:
-    finding = findings_in(limited(80.0, cpus=None, used=2, threads="default"))["throttled"]
+    cell = limited(80.0, cpus=None, used=2, threads="default")
+
+    finding = findings_in(cell)["more-threads-than-quota"]
 
     assert finding.tone == "bad"
     assert "threads: quota" in finding.fix

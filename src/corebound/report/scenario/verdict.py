@@ -43,7 +43,7 @@ from corebound.analysis.wording import (
     value_bounds,
     value_text,
 )
-from corebound.diagnosis.host import stops_hidden_by_the_median
+from corebound.diagnosis.evidence import stops_hidden_by_the_median
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.report.elements import Hero

@@ -1,0 +1,414 @@
+"""`corebound inspect` without a terminal: what a running service does wrong, from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import yaml
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.diagnosis.diagnose import diagnose_service
+from corebound.diagnosis.service_evidence import (
+    ServiceEvidence,
+    ServiceFinding,
+    named_threads,
+    ready_ns,
+)
+from corebound.errors import REGRESSION, HostError, InputError, report_os_errors
+from corebound.launch.service_sampler import ServiceSampler
+from corebound.machine import discovery, find_processes
+from corebound.machine.process_readings import ProcessFiles
+from corebound.machine.topology import Topology, cpu_list
+from corebound.present.inspect import State, headline, proof_command, shown_command
+from corebound.present.shown import Shown
+from corebound.records import atomic_write
+from corebound.records.service_use import Hidden, ProcessUse, ServiceUse
+from corebound.scenario.checks import OWN_VARIABLES
+from corebound.text import one_line
+from corebound.workflow.options import Argument, Option, request_of
+
+_ROOT = Path("/")
+_LONGEST_S = 3600
+_POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
+
+
+class InspectRequest(Struct, frozen=True, kw_only=True):
+    """Which service to inspect, and for how long."""
+
+    pids: Annotated[tuple[int, ...], Argument("Processes; their descendants belong to them.")] = ()
+    port: Annotated[int | None, Option("The service on this TCP port.", min=1, max=65535)] = None
+    name: Annotated[
+        str | None,
+        Option("Services whose name or command line contains this, or matches: `uvicorn*`."),
+    ] = None
+    cgroup: Annotated[str | None, Option("The processes in this cgroup.", metavar="PATH")] = None
+    seconds: Annotated[float, Option("How long to watch.", min=1, max=_LONGEST_S)] = 30.0
+    save: Annotated[
+        Path | None, Option("Write a scenario that starts this service.", metavar="FILE")
+    ] = None
+
+    @property
+    def target(self) -> str:
+        """What is inspected, as the options of a command."""
+        if self.port is not None:
+            return f"--port {self.port}"
+        if self.name is not None:
+            return f"--name {shlex.quote(self.name)}"
+        if self.cgroup is not None:
+            return f"--cgroup {shlex.quote(self.cgroup)}"
+        return " ".join(map(str, self.pids))
+
+
+class Inspection(Shown, frozen=True, kw_only=True):
+    """What a running service did over an interval, and the likely causes of what is slow.
+
+    Attributes:
+        target: What was inspected, as the options of the command.
+        state: `healthy`, `idle` (too little to do for any conclusion), `findings`, or `unseen`:
+            nothing was found, but a part that matters was not visible.
+        findings: The likely causes, most certain first: `rule`, `what`, `evidence`, `fix`, `line`
+            (the line to set), `certainty` and `pids`.
+        service: What it did.
+        topology: The host; the CPUs that the cgroup of the service excludes are not allowed.
+        saved: The scenario that was written.
+    """
+
+    shown: ClassVar = ("rule", "certainty", "what", "line")
+
+    target: str
+    state: State
+    findings: tuple[ServiceFinding, ...]
+    service: ServiceEvidence
+    topology: Topology
+    saved: Path | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with."""
+        return {"findings": REGRESSION, "unseen": HostError.exit_code}.get(self.state, 0)
+
+    @property
+    def unseen(self) -> tuple[Hidden, ...]:
+        """What was not visible, and what would allow it."""
+        return self.service.use.hidden
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as plain data, as `corebound inspect --json` prints it."""
+        service, use = self.service, self.service.use
+        cpus = frozenset(cpu.id for cpu in self.topology.allowed)
+        return {
+            "state": self.state,
+            "target": self.target,
+            "seconds": round(use.duration_ns / 1e9, 3),
+            "processes": [_process_document(one, service) for one in use.processes],
+            "limits": {
+                "host_cpus": cpu_list(cpu.id for cpu in self.topology.cpus),
+                "cpus": cpu_list(cpus),
+                "quota_cpus": min((one.quota.cpus for one in use.quotas), default=None),
+                "quotas": [
+                    {
+                        "cpus": one.quota.cpus,
+                        "group": one.folder,
+                        "own": one.is_own,
+                        "periods": one.quota.periods,
+                        "throttled_periods": one.quota.throttled_periods,
+                    }
+                    for one in use.quotas
+                ],
+                "cpu_weight": use.weight.weight if use.weight else None,
+            },
+            "use": {
+                "busy_cpus": _rounded(service.busy_cpus),
+                "wait_share": _rounded(service.wait_share),
+                "foreign_cpus": _rounded(service.foreign_share * len(service.cpus)),
+                "steal_cpus": _rounded(service.steal_share * len(service.cpus)),
+                "migrations": service.migrations,
+                "major_faults_per_s": _rounded(service.major_faults_per_s),
+                "minor_faults_per_s": _rounded(service.minor_faults_per_s),
+            },
+            "findings": [
+                {
+                    "rule": one.rule,
+                    "certainty": one.certainty,
+                    "what": one.what,
+                    "evidence": one.evidence,
+                    "set": one.line,
+                    "fix": one.fix,
+                    "prove": proof_command(one, self.target),
+                    "pids": one.pids,
+                }
+                for one in self.findings
+            ],
+            "unseen": [{"what": one.what, "fix": one.fix} for one in use.hidden],
+            "cost": {
+                "cpu_share": round(use.own_ns / use.duration_ns, 5),
+                "samples": use.samples,
+            },
+            "saved": str(self.saved) if self.saved else None,
+        }
+
+    def heading(self) -> str:
+        """The number of findings, or that there are none."""
+        return headline(self.state, len(self.findings))
+
+    def __len__(self) -> int:
+        """The number of findings."""
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[ServiceFinding]:
+        """Every finding."""
+        return iter(self.findings)
+
+
+def inspect(
+    *pids: int,
+    port: int | None = None,
+    name: str | None = None,
+    cgroup: str | None = None,
+    seconds: float = 30.0,
+    save: str | PathLike[str] | None = None,
+) -> Inspection:
+    """Watch a running service from outside, and say what is wrong, as `corebound inspect` does.
+
+    It only reads /proc and cgroups: nothing is traced, signalled or changed.
+
+    Args:
+        pids: Its processes; their descendants belong to it.
+        port: Or the TCP port on which it listens.
+        name: Or a part of its name or command line, or a pattern such as `uvicorn*`.
+        cgroup: Or its cgroup.
+        seconds: How long to watch, from 1 to 3600.
+        save: A file for a scenario that starts this service, to measure and tune it.
+
+    Raises:
+        InputError: There is no such service, or not exactly one of the first four was passed.
+        HostError: It cannot be seen, or it ended meanwhile.
+    """
+    return inspect_service(request_of(InspectRequest, locals()))
+
+
+def inspect_service(request: InspectRequest, *, root: Path = _ROOT) -> Inspection:
+    """Do what `inspect` does, for a request.
+
+    Args:
+        request: The service and the interval.
+        root: The folder that contains proc/ and sys/.
+
+    Raises:
+        InputError: As for `inspect`.
+        HostError: As for `inspect`.
+    """
+    if not 1 <= request.seconds <= _LONGEST_S:
+        raise InputError(
+            what=f"{request.seconds} is not between 1 and {_LONGEST_S}.",
+            where="--seconds",
+            fix="Write a number of seconds, such as 30.",
+        )
+    roots = _roots(request, root)
+    use = ServiceSampler(roots, root=root).watch(request.seconds)
+    inspection = judge(use, discovery.live_topology(), target=request.target)
+    if request.save is not None:
+        _save(request.save, inspection, root)
+    return replace(inspection, saved=request.save)
+
+
+def judge(use: ServiceUse, topology: Topology, *, target: str) -> Inspection:
+    """What a service did wrong in an interval.
+
+    Args:
+        use: What it was seen to do.
+        topology: The host.
+        target: As in `Inspection`.
+    """
+    allowed = use.group_cpus or frozenset(cpu.id for cpu in topology.cpus)
+    cpus = tuple(replace(cpu, allowed=cpu.id in allowed) for cpu in topology.cpus)
+    topology, service = replace(topology, cpus=cpus), ServiceEvidence(use)
+    findings = diagnose_service(service, topology)
+    state: State = "healthy"
+    if findings:
+        state = "findings"
+    elif service.is_idle:
+        state = "idle"
+    elif use.hidden:
+        state = "unseen"
+    return Inspection(
+        target=target, state=state, findings=findings, service=service, topology=topology
+    )
+
+
+def _roots(request: InspectRequest, root: Path) -> tuple[int, ...]:
+    """The processes that a request names."""
+    named = [request.pids or None, request.port, request.name, request.cgroup]
+    if sum(one is not None for one in named) != 1:
+        raise InputError(
+            what="name one service: by process ids, `--port`, `--name` or `--cgroup`.",
+            where="corebound inspect",
+            fix="For example `corebound inspect 4711`.",
+        )
+    files = ProcessFiles(str(root))
+    if request.port is not None:
+        return find_processes.of_port(request.port, files, root=root)
+    if request.name is not None:
+        return find_processes.of_name(request.name, files, own=os.getpid())
+    if request.cgroup is not None:
+        return find_processes.of_cgroup(request.cgroup, files, root=root)
+    return find_processes.of_ids(request.pids, files)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, Any]:
+    """A process as plain data."""
+    process, computing = one.process, service.computing(one)
+    duration_ns = service.use.duration_ns
+    busiest = one.threads[0] if one.threads else None
+    ready = sum(thread.ready_ns for thread in one.threads)
+    return {
+        "pid": process.pid,
+        "parent": process.parent,
+        "name": one_line(process.name),
+        "command": shown_command(process.command),
+        "user": process.user,
+        "inner_pid": process.inner_pid,
+        "threads": one.thread_count,
+        "computing": len(computing),
+        "cpus": cpu_list(service.affinity(one)),
+        "nice": busiest.nice if busiest else None,
+        "policy": _POLICIES.get(busiest.policy, "unknown") if busiest else None,
+        "pools": [
+            {
+                "name": one_line(name),
+                "threads": len(threads),
+                "computing": sum(thread in computing for thread in threads),
+                "busy_cpus": _rounded(sum(thread.run_ns for thread in threads) / duration_ns),
+                "wait_share": _rounded(
+                    sum(thread.wait_ns for thread in threads)
+                    / max(1, sum(thread.ready_ns for thread in threads))
+                ),
+            }
+            for name, threads in named_threads(one).items()
+        ],
+        "libraries": process.libraries,
+        "variables": process.variables,
+        "busy_cpus": _rounded(one.cpu_ns / duration_ns),
+        "wait_share": _rounded(sum(thread.wait_ns for thread in one.threads) / max(1, ready)),
+        "major_faults": one.major_faults,
+        "swap_bytes": process.swap_bytes,
+        "resident_bytes": process.resident_bytes,
+        "node_bytes": process.node_bytes,
+    }
+
+
+def _save(file: Path, inspection: Inspection, root: Path) -> None:
+    """Write a scenario that starts the busiest process that is nobody's child in the service."""
+    uses = inspection.service.use.processes
+    pids = {one.process.pid for one in uses}
+    tops = [one for one in uses if one.process.parent not in pids]
+    top = max(tops, key=ready_ns)
+    if not top.process.command:
+        raise InputError(
+            what="this process has no command line: it is part of the kernel.",
+            where=f"process {top.process.pid}",
+            fix="Inspect a program.",
+        )
+    ports = find_processes.ports_of(pids, root=root)
+    text = scenario_text(inspection, top, ports)
+    with report_os_errors("cannot write", where=file, fix="Name a file that you may write."):
+        atomic_write.put(file, text.encode())
+
+
+def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...]) -> str:
+    """A scenario that starts a service, in YAML.
+
+    Args:
+        inspection: The service.
+        top: Its process that starts the others.
+        ports: The TCP ports on which it listens.
+    """
+    service = inspection.service
+    slug = re.sub(r"[^a-z0-9]+", "-", top.process.name.lower()).strip("-") or "service"
+    command, port = _with_port(top.process.command, ports)
+    workload: dict[str, Any] = {"command": list(command)}
+    if ports:
+        url = f"http://127.0.0.1:{port}/"
+        workload = {"server": workload, "requests": {"url": url}}
+    matrix, env = _settings(inspection)
+    if quota := min((one.quota.cpus for one in service.use.quotas), default=None):
+        matrix["cpu_quota"] = [quota]
+    scenario: dict[str, Any] = {
+        "schema": 1,
+        "name": slug,
+        "title": one_line(" ".join(shown_command(top.process.command)))[:80],
+        "question": "What does following the findings gain?",
+        "workload": workload,
+        "environment": "host",
+    }
+    if env:
+        scenario["env"] = env
+    if ports:
+        scenario["parameters"] = {"concurrency": 8}
+    scenario["matrix"] = matrix or {"threads": ["default", 1]}
+    notes = [
+        f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before a run:",
+        "# - The command runs in the folder of this file, in the foreground.",
+        "# - It gets few variables. Name others under `pass_env`.",
+    ]
+    if ports:
+        notes.append("# - Set the address, and a body, of a typical request.")
+        if port != "{port}":
+            notes.append(f"# - Write {{port}} for the port {ports[0]} in `command` and in `url`.")
+    body = yaml.safe_dump(scenario, sort_keys=False, allow_unicode=True, width=100)
+    return "\n".join((*notes, body))
+
+
+def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
+    """The axes and the variables of a scenario: what the service has, and what findings set."""
+    now = {
+        name: value
+        for one in inspection.service.use.processes
+        for name, value in one.process.variables.items()
+    }
+    tried: dict[str, str] = {}
+    for finding in inspection.findings:
+        if assignment := finding.assignment:
+            tried.setdefault(*assignment)
+    axes: dict[str, Any] = {}
+    for name in dict.fromkeys((*tried, *now.keys() - {"GOMP_SPINCOUNT"})):
+        values = [now.get(name), *([tried[name]] if name in tried else [])]
+        if (setting := OWN_VARIABLES.get(name)) is not None:
+            axes.setdefault(setting, list(dict.fromkeys(map(_setting_value, values))))
+        elif name in tried:
+            axes.setdefault("env", {})[name] = values
+    env = {name: value for name, value in now.items() if name not in {*tried, *OWN_VARIABLES}}
+    return axes, env
+
+
+def _setting_value(text: str | None) -> int | str | None:
+    """The value of a variable as a setting has it; None if it is none."""
+    first = (text or "").partition(",")[0].strip().lower()
+    if first.isdecimal() and first.isascii():
+        return int(first)
+    return first if first in {"active", "passive", "infinite"} else None
+
+
+def _with_port(command: tuple[str, ...], ports: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """A command with `{port}` in place of its port, and the port for an address."""
+    for port in ports:
+        pattern = re.compile(rf"(?<!\d){port}(?!\d)")
+        if any(pattern.search(word) for word in command):
+            return tuple(pattern.sub("{port}", _braced(word)) for word in command), "{port}"
+    return tuple(map(_braced, command)), str(ports[0]) if ports else ""
+
+
+def _braced(word: str) -> str:
+    return re.sub(r"\{(\w+)\}", r"{{\1}}", word)

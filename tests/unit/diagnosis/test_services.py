@@ -1,0 +1,403 @@
+"""Rules on running services: what each reports, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from corebound.diagnosis.diagnose import diagnose_service
+from corebound.diagnosis.service_evidence import ServiceEvidence, ServiceFinding
+from corebound.machine.cgroups import CpuWeight
+from corebound.machine.topology import CpuId, Topology
+from corebound.records.service_use import CpuUse, ServiceUse
+from support.build import a_host
+from support.services import (
+    DURATION_NS,
+    a_group_use,
+    a_pool,
+    a_process_use,
+    a_service_use,
+    a_thread_use,
+)
+
+TWO_CPUS = a_host()
+OPENMP = ("libgomp.so.1",)
+FULL = {0: 0.0, 1: 0.0}
+
+
+class Situation(NamedTuple):
+    """A service, its host, the rule that reports it, and a part of the line to set."""
+
+    use: ServiceUse
+    rule: str
+    line: str
+    host: Topology = TWO_CPUS
+
+
+REPORTED = {
+    "a pool larger than its CPUs": Situation(
+        a_service_use(a_process_use(*a_pool(100, 8, run=0.25, wait=0.75), libraries=OPENMP)),
+        "more-threads-than-cpus",
+        "OMP_NUM_THREADS=2",
+    ),
+    "a pool larger than its quota": Situation(
+        a_service_use(
+            a_process_use(*a_pool(100, 2, run=0.5), libraries=OPENMP),
+            quotas=(a_group_use(1.0, throttled=0.8),),
+        ),
+        "more-threads-than-quota",
+        "OMP_NUM_THREADS=1",
+    ),
+    "one thread with less than a CPU": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.5)), quotas=(a_group_use(0.5, throttled=0.9),)
+        ),
+        "throttled",
+        "",
+    ),
+    "a quota that a parent shares": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.4)),
+            quotas=(a_group_use(1.0, throttled=0.9, is_own=False),),
+        ),
+        "throttled-by-parent",
+        "",
+    ),
+    "a pool on one CPU of two": Situation(
+        a_service_use(a_process_use(*a_pool(100, 4, run=0.25, wait=0.75, cpus=(0,)))),
+        "pinned-to-one-cpu",
+        "taskset -apc 0-1 100",
+    ),
+    "all workers on one CPU": Situation(
+        a_service_use(
+            *(
+                a_process_use(a_thread_use(pid, run=0.25, wait=0.7, cpus=(0,)), pid=pid)
+                for pid in (100, 101, 102, 103)
+            )
+        ),
+        "workers-overlap",
+        "",
+    ),
+    "two processes with a pool each": Situation(
+        a_service_use(
+            *(
+                a_process_use(*a_pool(pid, 2, run=0.5, wait=0.5), pid=pid, libraries=OPENMP)
+                for pid in (100, 200)
+            )
+        ),
+        "processes-with-all-threads",
+        "OMP_NUM_THREADS=1",
+    ),
+    "a pool that spins between requests": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=0.3, started=900),
+                a_thread_use(101, run=1.0),
+                libraries=OPENMP,
+                variables={"OMP_WAIT_POLICY": "ACTIVE"},
+            )
+        ),
+        "spinning",
+        "OMP_WAIT_POLICY=passive",
+    ),
+    "siblings, while another core is idle": Situation(
+        a_service_use(
+            a_process_use(*a_pool(100, 2, run=0.9, cpus=(0, 2))),
+            idle={0: 0.1, 1: 1.0, 2: 0.1, 3: 1.0},
+        ),
+        "smt-siblings-shared",
+        "taskset -c 0-1",
+        a_host(cpus_per_core=2),
+    ),
+    "memory on the other node": Situation(
+        a_service_use(
+            a_process_use(
+                *a_pool(100, 2, run=0.9, cpus=(0, 1)), node_bytes={0: 1 << 20, 1: 1 << 30}
+            ),
+            idle=dict.fromkeys(range(4), 0.5),
+        ),
+        "memory-remote",
+        "",
+        a_host(nodes=2),
+    ),
+    "threads that move between nodes": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.9, cpus=(0, 1, 2, 3), visited=(0, 2) * 10)),
+            idle=dict.fromkeys(range(4), 0.7),
+        ),
+        "threads-migrate",
+        "",
+        a_host(nodes=2),
+    ),
+    "memory in swap": Situation(
+        a_service_use(a_process_use(major_faults=5_000, swap_bytes=1 << 28)), "swapping", ""
+    ),
+    "files that do not stay in memory": Situation(
+        a_service_use(a_process_use(a_thread_use(run=0.02), major_faults=5_000)),
+        "major-faults",
+        "",
+    ),
+    "huge pages switched off": Situation(
+        a_service_use(a_process_use(anonymous_bytes=1 << 30), huge_pages="never"),
+        "huge-pages-off",
+        "echo always",
+    ),
+    "huge pages disabled for the process": Situation(
+        a_service_use(a_process_use(anonymous_bytes=1 << 30, huge_disabled=True)),
+        "huge-pages-off",
+        "",
+    ),
+    "a nice value": Situation(
+        a_service_use(a_process_use(a_thread_use(run=0.5, wait=0.5, nice=10)), idle=FULL),
+        "low-priority",
+        "renice -n 0",
+    ),
+    "SCHED_IDLE": Situation(
+        a_service_use(a_process_use(a_thread_use(run=0.5, wait=0.5, policy=5)), idle=FULL),
+        "low-priority",
+        "chrt",
+    ),
+    "a niced session": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.5, wait=0.5), autogroup=(7, 10)),
+            autogroups=True,
+            group="/",
+            idle=FULL,
+        ),
+        "autogroup",
+        "echo 0 > /proc/100/autogroup",
+    ),
+    "a low weight beside busy neighbours": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.3, wait=0.7)),
+            weight=CpuWeight(10, "sys/fs/cgroup/app"),
+            idle=FULL,
+        ),
+        "low-cpu-weight",
+        "CPUWeight=100",
+    ),
+    "others on its CPUs": Situation(
+        a_service_use(a_process_use(a_thread_use(run=0.5, wait=0.5)), idle=FULL),
+        "foreign-load",
+        "",
+    ),
+    "a hypervisor that takes its CPUs": Situation(
+        a_service_use(cpus={CpuId(cpu): CpuUse(0, DURATION_NS // 2) for cpu in (0, 1)}),
+        "steal",
+        "",
+    ),
+    "two OpenMP runtimes": Situation(
+        a_service_use(a_process_use(*a_pool(100, 2), libraries=("libgomp-a.so.1", "libiomp5.so"))),
+        "two-openmp-runtimes",
+        "LD_PRELOAD=libgomp-a.so.1",
+    ),
+    "a variable that the library does not read": Situation(
+        a_service_use(
+            a_process_use(
+                *a_pool(100, 2),
+                libraries=("onnxruntime_pybind11_state.so",),
+                variables={"OMP_NUM_THREADS": "1"},
+            )
+        ),
+        "thread-variable-ignored",
+        "intra_op_num_threads",
+    ),
+    "a variable above the number of CPUs": Situation(
+        a_service_use(
+            a_process_use(
+                *a_pool(100, 8, run=0.25, wait=0.75),
+                libraries=OPENMP,
+                variables={"OMP_NUM_THREADS": "8"},
+            )
+        ),
+        "variable-exceeds-cpus",
+        "OMP_NUM_THREADS=2",
+    ),
+    "a variable above the number of CPUs, and a pool that works in bursts": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=0.9, started=900),
+                *(a_thread_use(tid, run=0.01) for tid in range(101, 116)),
+                libraries=OPENMP,
+                variables={"OMP_NUM_THREADS": "16"},
+            )
+        ),
+        "variable-exceeds-cpus",
+        "OMP_NUM_THREADS=2",
+    ),
+    "one busy thread, and a pool that idles": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=1.0, started=900),
+                a_thread_use(101, run=0),
+                a_thread_use(102, run=0),
+                libraries=OPENMP,
+            ),
+            idle={0: 0.0, 1: 0.95},
+        ),
+        "one-thread-works",
+        "",
+    ),
+}
+
+
+def findings_in(use: ServiceUse, host: Topology = TWO_CPUS) -> dict[str, ServiceFinding]:
+    """The findings by rule."""
+    return {one.rule: one for one in diagnose_service(ServiceEvidence(use), host)}
+
+
+@pytest.mark.parametrize("situation", REPORTED)
+def test_a_rule_reports_a_service_with_what_to_set(situation: str) -> None:
+    use, rule, line, host = REPORTED[situation]
+
+    finding = findings_in(use, host)[rule]
+
+    assert line in finding.line
+    assert finding.pids
+    assert finding.what
+    assert finding.fix
+
+
+HEALTHY = {
+    "one thread for each CPU": a_service_use(a_process_use(*a_pool(100, 2, run=0.95))),
+    "a single busy thread": a_service_use(a_process_use(a_thread_use(run=0.99))),
+    "many threads that hardly work": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.5), *(a_thread_use(i, run=0) for i in range(101, 140))
+        )
+    ),
+    "one worker for each CPU": a_service_use(
+        *(a_process_use(a_thread_use(pid, run=0.9), pid=pid) for pid in (100, 101))
+    ),
+    "a pool as large as its quota": a_service_use(
+        a_process_use(a_thread_use(run=0.9)), quotas=(a_group_use(1.0, throttled=0.02),)
+    ),
+    "each thread bound to a CPU of its own": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.9, cpus=(0,), started=900),
+            a_thread_use(101, run=0.9, cpus=(1,)),
+        )
+    ),
+    "passive waiting": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.3, started=900),
+            a_thread_use(101, run=0.3),
+            libraries=OPENMP,
+            variables={"OMP_WAIT_POLICY": "passive"},
+        )
+    ),
+    "a variable of one thread, with a request thread for each CPU": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.1, started=900),
+            a_thread_use(101, run=0.8, started=2000),
+            a_thread_use(102, run=0.8, started=4000),
+            libraries=OPENMP,
+            variables={"OMP_NUM_THREADS": "1"},
+        )
+    ),
+    "a preloaded runtime": a_service_use(
+        a_process_use(
+            *a_pool(100, 2, run=0.9),
+            libraries=("libgomp-a.so.1", "libiomp5.so"),
+            variables={"LD_PRELOAD": "/opt/libiomp5.so"},
+        )
+    ),
+    "huge pages on request, and few faults": a_service_use(a_process_use(anonymous_bytes=1 << 30)),
+    "no huge pages, but little memory": a_service_use(a_process_use(), huge_pages="never"),
+    "a low weight on a quiet host": a_service_use(weight=CpuWeight(10, "sys/fs/cgroup/app")),
+    "faults while it reads its libraries": a_service_use(a_process_use(major_faults=200)),
+}
+
+
+@pytest.mark.parametrize("situation", HEALTHY)
+def test_a_healthy_service_has_no_finding(situation: str) -> None:
+    assert not findings_in(HEALTHY[situation])
+
+
+def test_nothing_is_said_of_an_idle_service_however_it_was_started() -> None:
+    threads = a_pool(100, 8, run=0.001, cpus=(0,), nice=10)
+    idle = a_service_use(a_process_use(*threads, variables={"OMP_NUM_THREADS": "8"}))
+
+    assert ServiceEvidence(idle).is_idle
+    assert not findings_in(idle)
+
+
+def test_threads_that_only_wake_up_are_idle_however_long_they_wait_for_a_busy_host() -> None:
+    threads = [a_thread_use(tid, run=0.001, wait=0.9, slices=10_000) for tid in range(100, 150)]
+    use = a_service_use(a_process_use(*threads), idle=FULL)
+
+    assert not set(findings_in(use)) - {"foreign-load"}
+
+
+def test_a_pool_with_short_parallel_regions_computes() -> None:
+    threads = a_pool(100, 17, run=0.03, wait=0.9, slices=15_000)
+
+    found = findings_in(a_service_use(a_process_use(*threads, libraries=OPENMP), idle=FULL))
+
+    assert "more-threads-than-cpus" in found
+
+
+def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
+    # Three request threads that are ready for 1.2 CPUs in all; another program uses the rest.
+    threads = [a_thread_use(tid, run=0.2, wait=0.2, started=tid * 100) for tid in (100, 101, 102)]
+
+    found = findings_in(a_service_use(a_process_use(*threads), idle=FULL))
+
+    assert set(found) == {"foreign-load"}
+
+
+@pytest.mark.parametrize(
+    ("libraries", "command", "variables", "line"),
+    [
+        (OPENMP, ("app",), {}, "OMP_NUM_THREADS=1"),
+        (OPENMP, ("app",), {"MKL_NUM_THREADS": "8"}, "MKL_NUM_THREADS=1"),
+        (OPENMP, ("llama-server", "-t", "8"), {}, "-t 1"),
+        (OPENMP, ("server", "--threads=8"), {}, "--threads 1"),
+        (("onnxruntime_pybind11_state.so",), ("app",), {}, "intra_op_num_threads=1"),
+        (("lib_lightgbm.so", *OPENMP), ("app",), {}, "num_threads=1"),
+        (OPENMP, ("python", "-m", "joblib.x"), {"OMP_NUM_THREADS": "2"}, "max_num_threads=1"),
+        ((), ("app",), {}, ""),
+    ],
+)
+def test_what_to_set_depends_on_the_program_and_on_the_quota(
+    libraries: tuple[str, ...], command: tuple[str, ...], variables: dict[str, str], line: str
+) -> None:
+    process = a_process_use(
+        *a_pool(100, 8, run=0.25, wait=0.75),
+        libraries=libraries,
+        command=command,
+        variables=variables,
+    )
+    # The quota allows one of the two CPUs, and a busy host keeps it from throttling.
+    use = a_service_use(process, quotas=(a_group_use(1.0),), idle=FULL)
+
+    finding = findings_in(use)["more-threads-than-cpus"]
+
+    assert finding.line.endswith(line)
+    assert bool(finding.line) == bool(line)
+    assert "1" in finding.what
+
+
+def test_pools_that_do_not_fit_together_are_too_many_even_beside_others() -> None:
+    processes = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (1, 11, 21)]
+
+    found = findings_in(a_service_use(*processes, idle=FULL))
+
+    assert set(found) == {"processes-with-all-threads", "foreign-load"}
+
+
+def test_a_parent_that_only_waits_for_its_workers_is_no_worker() -> None:
+    workers = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (11, 21, 31)]
+    parent = a_process_use(a_thread_use(1, run=0.01, wait=0.4, slices=10), pid=1)
+
+    finding = findings_in(a_service_use(parent, *workers))["processes-with-all-threads"]
+
+    assert set(finding.pids) == {11, 21, 31}
+
+
+def test_python_threads_that_share_the_lock_are_no_pool() -> None:
+    threads = a_pool(100, 5, run=0.1, wait=0.4)
+    use = a_service_use(a_process_use(*threads, command=("/usr/bin/python3", "app.py")), idle=FULL)
+
+    assert set(findings_in(use)) == {"foreign-load"}

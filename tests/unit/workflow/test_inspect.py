@@ -1,0 +1,152 @@
+"""Specifies what `corebound inspect` says of a service, and the scenario that it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from corebound.errors import InputError
+from corebound.present.inspect import inspect_sections, shown_command
+from corebound.present.sections import Facts, Sentence, Table, text_of
+from corebound.records.service_use import Hidden, ServiceUse
+from corebound.workflow.inspect import (
+    Inspection,
+    InspectRequest,
+    inspect_service,
+    judge,
+    scenario_text,
+)
+from corebound.workflow.plan import check
+from support.build import a_host
+from support.services import (
+    a_group_use,
+    a_pool,
+    a_process_use,
+    a_service_use,
+    a_thread_use,
+)
+
+CROWDED = a_service_use(
+    a_process_use(
+        *a_pool(100, 8, run=0.25, wait=0.75),
+        command=("server", "--port", "8000", "{x}"),
+        libraries=("libgomp.so.1",),
+        variables={"OMP_NUM_THREADS": "8", "MALLOC_ARENA_MAX": "2"},
+    ),
+    quotas=(a_group_use(1.5),),
+)
+HIDDEN = (Hidden(what="of process 100: its variables", fix="Run it as root."),)
+
+
+def inspection(use: ServiceUse) -> Inspection:
+    """What is said of a service on a host with two CPUs."""
+    return judge(use, a_host(), target="100")
+
+
+@pytest.mark.parametrize(
+    ("use", "state", "code"),
+    [
+        (a_service_use(), "healthy", 0),
+        (a_service_use(a_process_use(a_thread_use(run=0))), "idle", 0),
+        (CROWDED, "findings", 1),
+        (msgspec.structs.replace(CROWDED, hidden=HIDDEN), "findings", 1),
+        (a_service_use(hidden=HIDDEN), "unseen", 3),
+    ],
+)
+def test_a_state_has_its_exit_code(use: ServiceUse, state: str, code: int) -> None:
+    result = inspection(use)
+
+    assert (result.state, result.exit_code) == (state, code)
+
+
+def test_the_document_is_json_with_every_finding_and_what_to_set() -> None:
+    document = json.loads(msgspec.json.encode(inspection(CROWDED).document))
+
+    found = {one["rule"]: one for one in document["findings"]}
+    assert found["variable-exceeds-cpus"]["set"] == "OMP_NUM_THREADS=1"
+    assert document["limits"]["quota_cpus"] == 1.5
+    assert document["processes"][0]["computing"] == 8
+
+
+def test_names_of_processes_and_threads_cannot_write_to_the_terminal() -> None:
+    hostile = "\x1b[2Jname\n▼ forged"
+    use = a_service_use(
+        a_process_use(a_thread_use(name=hostile), name=hostile, command=(hostile, "\u202ex"))
+    )
+    result = inspection(use)
+
+    texts = list(_texts(result))
+
+    assert any("forged" in text for text in texts)
+    assert all(text.isprintable() for text in texts)
+
+
+def _texts(result: Inspection) -> list[str]:
+    sections = inspect_sections(
+        result.service, result.findings, result.topology, state=result.state, target="100"
+    )
+    texts = []
+    for section in sections:
+        match section:
+            case Sentence():
+                texts.append(section.text)
+            case Facts():
+                texts += [fact.value for fact in section.rows]
+            case Table():
+                texts += [text_of(value) for row in section.rows for value in row]
+    return texts
+
+
+def test_what_may_be_secret_in_a_command_line_is_not_shown() -> None:
+    command = ("serve", "--api-key", "abc", "--token=def", "--port", "80", "model")
+
+    assert shown_command(command) == (
+        *("serve", "--api-key", "***", "--token=***", "--port", "80", "model"),
+    )
+
+
+@pytest.mark.parametrize("ports", [(), (8000,), (9000,)])
+def test_the_scenario_of_a_service_is_valid(tmp_path: Path, ports: tuple[int, ...]) -> None:
+    result = inspection(CROWDED)
+    file = tmp_path / "service.yaml"
+
+    file.write_text(scenario_text(result, CROWDED.processes[0], ports), "utf-8")
+
+    (checked,) = check(file)
+    assert checked.cells == 2  # as it runs, and with what the findings set
+
+
+def test_the_scenario_of_a_healthy_service_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "service.yaml"
+
+    file.write_text(scenario_text(inspection(a_service_use()), a_process_use(), ()), "utf-8")
+
+    assert check(file)
+
+
+def test_the_scenario_varies_what_findings_set_and_keeps_other_variables() -> None:
+    text = scenario_text(inspection(CROWDED), CROWDED.processes[0], (8000,))
+
+    document = msgspec.yaml.decode(text)
+    assert document["matrix"] == {"omp": [8, 1], "cpu_quota": [1.5]}
+    assert document["env"] == {"MALLOC_ARENA_MAX": "2"}
+    assert document["workload"]["server"]["command"] == ["server", "--port", "{port}", "{{x}}"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        InspectRequest(),
+        InspectRequest(pids=(1,), port=80),
+        InspectRequest(pids=(1,), seconds=float("nan")),
+        InspectRequest(pids=(2**40,)),
+        InspectRequest(cgroup="../../etc"),
+        InspectRequest(name=""),
+    ],
+)
+def test_a_request_that_names_no_service_is_an_error(request_: InspectRequest) -> None:
+    with pytest.raises(InputError):
+        inspect_service(request_)
