@@ -363,6 +363,8 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         "# - The command runs in the folder of this file, in the foreground.",
         "# - It gets few variables. Name others under `pass_env`.",
     ]
+    if shown_command(top.process.command) != tuple(map(one_line, top.process.command)):
+        notes.append("# - `command` holds what may be secret. Take it from `pass_env` instead.")
     if ports:
         notes.append("# - Set the address, and a body, of a typical request.")
         if port != "{port}":

@@ -108,6 +108,15 @@ def test_what_may_be_secret_in_a_command_line_is_not_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(("word", "warned"), [("--token=abc", True), ("--threads=2", False)])
+def test_a_scenario_that_holds_a_secret_says_so(word: str, warned: bool) -> None:
+    process = a_process_use(command=("serve", word))
+
+    text = scenario_text(inspection(a_service_use(process)), process, ())
+
+    assert ("secret" in text) == warned
+
+
 @pytest.mark.parametrize("ports", [(), (8000,), (9000,)])
 def test_the_scenario_of_a_service_is_valid(tmp_path: Path, ports: tuple[int, ...]) -> None:
     result = inspection(CROWDED)
