@@ -215,7 +215,8 @@ def _distances(values: NDArray[np.float64]) -> float:
     return float(np.abs(values - median(values)).sum())
 
 
-Detector = Literal["likelihood", "segmentation", "t"]
+# `weighted` is the only one where points count by their precision, see `weighted_shifts`.
+Detector = Literal["likelihood", "segmentation", "t", "weighted"]
 
 # The levels were set by simulation (`python -m benchmarks.simulation history`). Each detector
 # alone gives false alarms now and then; two of them hardly ever do at once.
