@@ -280,6 +280,10 @@ def _series(
 def _anchored_key(alone: EnvironmentKey, run: Run, anchor: str) -> EnvironmentKey:
     """What may change a ratio: both sides share the kernel and the CPUs, and CPU models differ."""
     kept = {name: which for name, which in alone if name not in {"kernel", "CPUs"}}
+    lock = run.lock_of_commit(anchor)
+    if lock is not None:
+        # A build of another night may have other packages than HEAD's.
+        kept["anchor's environment"] = lock_digest([lock], lock.name)
     return (*kept.items(), (ANCHOR_KEY, anchor[:10]), (MACHINE_KEY, run.host.cpu_model))
 
 
