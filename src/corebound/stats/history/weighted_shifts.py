@@ -110,7 +110,7 @@ def _shift(values: Array, variances: Array, at: int) -> _Shift:
     levels = _levels(values, weights, at)
     rho = correlation([values[:at], values[at:]])
     # Intervals of points allow for much that a history has not; it shows how exact points are.
-    scatter = float(np.sum(weights * (values - levels) ** 2)) / (values.size - 2)
+    scatter = float(np.sum(weights * (values - levels) ** 2)) / max(values.size - 2, 1)
     error = math.sqrt(
         scatter
         * sum(
@@ -121,7 +121,7 @@ def _shift(values: Array, variances: Array, at: int) -> _Shift:
     return _Shift(
         before=float(levels[0]),
         size=float(levels[-1] - levels[0]),
-        error=error,
+        error=max(error, _LEAST_ERROR),
         freedom=max(worth - 2, 1.0),
         weights=weights,
         rho=rho,

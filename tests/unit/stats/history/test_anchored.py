@@ -106,6 +106,16 @@ def test_an_imprecise_night_raises_no_warning() -> None:
     assert of(anchored_nights({}, noisy=(38, 39))).early_warnings == ()
 
 
+def test_ratios_that_never_vary_have_changes_too() -> None:
+    points = [
+        replace(point, value=1.0 if at < 30 else 1.05, bounds=None)
+        for at, point in enumerate(anchored_nights({}).points)
+    ]
+    series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+
+    assert told(series) == [(30, ())]
+
+
 def moved(overlap: int, *, change: float = 1.0) -> Series:
     """Nights relative to `a1`, then to `b2`, which is 20 % slower; some of both."""
     rng = random.Random(5)

@@ -156,6 +156,20 @@ def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
         assert [point.run for point in one.points] == ["run01", "run02", "run03"]
 
 
+def test_points_in_a_unit_that_the_metric_no_longer_has_say_so_and_have_no_value() -> None:
+    days = [a_point(1e3, day=1), a_point(2.0, day=2)]
+    before, now = (
+        a_series([], unit=unit, points=HistoryPoints.of([point]))
+        for unit, point in zip(("kB", "MB"), days, strict=True)
+    )
+
+    (series,) = joined([before, now])
+
+    assert series.unit == "MB"
+    assert [point.value for point in series.points] == [None, 2.0]
+    assert "kB" in (series.points[0].missing or "")
+
+
 def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
     bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
 
