@@ -119,13 +119,15 @@ def _point(night: int, kind: int, key: str) -> HistoryPoint:
     )
 
 
-def _measure(rng: np.random.Generator, nights: Nights) -> tuple[list[list[HistoryPoint]], ...]:
+def _measure(
+    rng: np.random.Generator, nights: Nights, benchmarks: int = BENCHMARKS
+) -> tuple[list[list[HistoryPoint]], ...]:
     """The points of each benchmark, anchored and absolute, from the same launches of HEAD."""
-    anchored: list[list[HistoryPoint]] = [[] for _ in range(BENCHMARKS)]
-    absolute: list[list[HistoryPoint]] = [[] for _ in range(BENCHMARKS)]
+    anchored: list[list[HistoryPoint]] = [[] for _ in range(benchmarks)]
+    absolute: list[list[HistoryPoint]] = [[] for _ in range(benchmarks)]
     for night in np.flatnonzero(nights.kinds >= 0).tolist():
         kind = int(nights.kinds[night])
-        for benchmark in range(BENCHMARKS):
+        for benchmark in range(benchmarks):
             # An own key, so that the absolute history has a segment for each kind, as today.
             ratio, alone = _point(night, kind, MACHINE_KEY), _point(night, kind, "CPUs")
             if not nights.fails[night, benchmark]:
@@ -265,6 +267,48 @@ def _oracle(rng: np.random.Generator) -> float:
     sums = (weights * rng.normal(SIZE, errors)).cumsum(axis=1)
     clear = sums > normal_quantile(1 - 1 / (NIGHTS * BENCHMARKS)) * np.sqrt(known)
     return float(np.mean(np.any(clear & (sums >= math.log1p(MARGIN) * known), axis=1)))
+
+
+def _soon(trial: int, *, seed: int) -> tuple[int, tuple[bool, ...], tuple[bool, ...]]:
+    """How many of the nights that count have a noisy neighbour, and which changes are told soon.
+
+    By the search alone, and if suspected changes are confirmed.
+    """
+    rng = np.random.default_rng((seed, trial, 4))
+    nights = _nights(rng)
+    anchored, _ = _measure(rng, nights, benchmarks=EVERYWHERE)
+    measured = [int(point.run or 0) for point in anchored[0]]
+    told: tuple[list[bool], list[bool]] = [], []
+    for index, points in enumerate(anchored):
+        watches = [Watch("vote"), Watch("both")]
+        for night in range(CHANGE + 1, CHANGE + SOON):
+            at = measured.index(night)
+            levels = nights.levels[int(nights.kinds[night]), measured[: at + 1], index]
+            truth = Truth(noise=np.zeros(at + 1), levels=levels)
+            found = analyse([_series(index, points[: at + 1])])
+            for change in (*found.changes, *found.early_warnings):
+                if abs(measured[change.change_point.at] - CHANGE) <= NEAR:
+                    for watch in watches:
+                        watch.look(change.change_point, at, truth, rng, voted=change.clear)
+        for own, watch in zip(told, watches, strict=True):
+            own.append(bool(watch.alarmed))
+    beside = int(np.count_nonzero(nights.spread[CHANGE : CHANGE + SOON] > LAUNCH))
+    return beside, tuple(told[0]), tuple(told[1])
+
+
+def found_soon(seed: int, trials: int) -> None:
+    """Print how many changes are told soon, by how many of these nights have a neighbour."""
+    with ProcessPoolExecutor() as pool:
+        results = list(pool.map(partial(_soon, seed=seed), range(trials)))
+    print(f"A change of 3 % told within {SOON} nights, {trials} trials of {EVERYWHERE} benchmarks,")
+    print("by the nights of these that have a noisy neighbour: by the search, and confirmed.\n")
+    for name, some in (
+        ("any", results),
+        *((f"{n}", [each for each in results if each[0] == n]) for n in range(SOON + 1)),
+    ):
+        alone, both = (rate(hit for each in some for hit in each[which]) for which in (1, 2))
+        print(f"{name:<6}{len(some):>6}{alone:>22}{both:>22}")
+    print()
 
 
 def changing_machines(seed: int, trials: int) -> None:

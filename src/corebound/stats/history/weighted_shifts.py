@@ -40,7 +40,7 @@ _ONE_LEVEL = 0.01
 # A share of the change, beyond which a point counts as an outlier like it.
 _STANDS_OUT = 0.6
 # The error probability of a change among all places of its level, and of an early warning at one.
-_CHANGE, _WARNING = 0.01, 0.005
+_CHANGE, _WARNING = 0.001, 0.005
 # The probability that a short side consists of outliers of the kind that occurred.
 _OUTLIERS, _OUTLIERS_WARNING = 0.002, 0.01
 # An early warning began within this many points.
@@ -190,14 +190,14 @@ def _clearest(
         if abs(shift.size) < least or not _has_levels(values, shift.weights, at):
             continue
         side = math.copysign(1.0, shift.size)
-        chances = np.where(
-            side * shifts[cuts - 1] > 0, clear[cuts - 1] ** 2 / 2 / inflation(n, shift.rho), 0.0
-        )
+        # The last night may be the only one after it, if the one before seems to be by chance.
+        chances = np.where(side * shifts > 0, clear**2 / 2 / inflation(n, shift.rho), 0.0)
         location = np.exp(chances - chances.max()).cumsum()
         earliest, middle, latest = (
-            int(cuts[np.searchsorted(location, share * location[-1])])
+            1 + int(np.searchsorted(location, share * location[-1]))
             for share in (_RULED_OUT, 0.5, 1 - _RULED_OUT)
         )
+        middle = min(max(middle, _LEAST_POINTS), n - _LEAST_POINTS)
         change_point = ChangePoint(
             at=middle,
             last_good=earliest - 1,
