@@ -31,19 +31,16 @@ from corebound.stats.history import change_point_search, detectors
 from corebound.stats.history.detection import THRESHOLD
 from corebound.stats.history.shift_tests import inflation
 
-# (likelihood, segmentation, t, no veto of the likelihood) -> whether a cut is accepted.
-_RULES: Mapping[str, Callable[[bool, bool, bool, bool], bool]] = {
-    "two of three, veto": lambda like, segment, t, ok: ok and like + segment + t >= 2,
-    "two of three": lambda like, segment, t, _: like + segment + t >= 2,
-    "likelihood": lambda like, _segment, _t, _ok: like,
-    "segmentation": lambda _like, segment, _t, _ok: segment,
-    "t": lambda _like, _segment, t, _ok: t,
-    "likelihood and segmentation": lambda like, segment, _t, _ok: like and segment,
-    "likelihood and t": lambda like, _segment, t, _ok: like and t,
-    "segmentation and t": lambda _like, segment, t, _ok: segment and t,
-    "segmentation and t, veto": lambda _like, segment, t, ok: ok and segment and t,
-    "likelihood or t, veto": lambda like, _segment, t, ok: ok and (like or t),
+# (likelihood, t, no veto of the likelihood) -> whether a cut is accepted.
+_RULES: Mapping[str, Callable[[bool, bool, bool], bool]] = {
+    "likelihood or t, veto": lambda like, t, ok: ok and (like or t),
+    "likelihood or t": lambda like, t, _: like or t,
+    "likelihood": lambda like, _t, _ok: like,
+    "t": lambda _like, t, _ok: t,
+    "likelihood and t": lambda like, t, _: like and t,
 }
+# The gain below which the likelihood vetoes a cut.
+_VETO = 5.0
 _OTAVA, _ASV = "Otava", "asv"
 # A step is looked for this many nights long.
 _PATIENCE = 30
@@ -80,12 +77,11 @@ def places_of(rule: str, logs: Array) -> Places:
         if not decision.votes:
             return decision
         gain = stretch.sides.likelihood / inflation(stretch.sides.points, stretch.rho)
-        votes = [vote.found for vote in decision.votes]
-        elected = _RULES[rule](*votes, gain >= 5.0)  # type: ignore[call-arg]
-        return replace(decision, elected=elected)
+        like, t = (vote.found for vote in decision.votes)
+        return replace(decision, elected=_RULES[rule](like, t, gain >= _VETO))
 
     change_point_search.decide = decide  # type: ignore[assignment]
-    if "veto" not in rule and not rule.startswith("likelihood"):
+    if rule in {"t", "likelihood or t"}:
         detectors.CutSides.may_pass = lambda _: True  # type: ignore[method-assign]
     return tuple(step.at for step in find_steps(logs))
 

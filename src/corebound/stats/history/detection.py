@@ -49,7 +49,7 @@ def change_points_of(
     """Find where the level of a history changes lastingly, up or down.
 
     Each segment is analysed separately, even if points of others lie between its own.
-    If several segments show one change, the clearest one represents it. Three detectors vote;
+    If several segments show one change, the clearest one represents it. Two detectors vote;
     docs/explanation/statistics/change-points.md explains how, and how often they are right. The
     same points always give the same change points.
 
