@@ -306,7 +306,8 @@ def found_soon(seed: int, trials: int) -> None:
         ("any", results),
         *((f"{n}", [each for each in results if each[0] == n]) for n in range(SOON + 1)),
     ):
-        alone, both = (rate(hit for each in some for hit in each[which]) for which in (1, 2))
+        alone = rate(hit for _, hits, _ in some for hit in hits)
+        both = rate(hit for _, _, hits in some for hit in hits)
         print(f"{name:<6}{len(some):>6}{alone:>22}{both:>22}")
     print()
 

@@ -6,12 +6,15 @@ Series are simulated nights, histories of asv with an added step, and two public
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from msgspec.structs import replace
@@ -56,9 +59,8 @@ _decide = detectors.decide
 def places_of(rule: str, logs: Array) -> Places:
     """Where a rule finds changes of 2 % or more: first indices after them."""
     if rule == _OTAVA:
-        from otava.analysis import compute_change_points  # noqa: PLC0415
-
-        found, _ = compute_change_points(
+        # It is not among the dependencies.
+        found, _ = importlib.import_module("otava.analysis").compute_change_points(
             np.exp(logs).tolist(), window_len=50, max_pvalue=0.001, min_magnitude=THRESHOLD
         )
         return tuple(sorted(point.index for point in found))
@@ -80,10 +82,12 @@ def places_of(rule: str, logs: Array) -> Places:
         like, t = (vote.found for vote in decision.votes)
         return replace(decision, elected=_RULES[rule](like, t, gain >= _VETO))
 
-    change_point_search.decide = decide  # type: ignore[assignment]
-    if rule in {"t", "likelihood or t"}:
-        detectors.CutSides.may_pass = lambda _: True  # type: ignore[method-assign]
-    return tuple(step.at for step in find_steps(logs))
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(change_point_search, "decide", decide))
+        if rule in {"t", "likelihood or t"}:
+            anything = patch.object(detectors.CutSides, "may_pass", lambda _: True)
+            patched.enter_context(anything)
+        return tuple(step.at for step in find_steps(logs))
 
 
 def _found(places: Places, at: int) -> bool:
@@ -144,7 +148,7 @@ def _matched(truth: Iterable[int], found: Iterable[int]) -> int:
 def _tcpd(folder: Path) -> list[tuple[Array, Sequence[Sequence[int]]]]:
     """The series of the Turing Change Point Dataset that have one dimension, all above 0."""
     labels = json.loads((folder / "annotations.json").read_bytes())
-    result = []
+    result: list[tuple[Array, Sequence[Sequence[int]]]] = []
     for path in sorted(folder.glob("datasets/*/*.json")):
         stored = json.loads(path.read_bytes())
         (raw, *others) = (each["raw"] for each in stored["series"])
@@ -178,7 +182,6 @@ def voted(
     print(f"nights until then. asv: {[len(some) for some in real]} series, as measured / added")
     print(f"step found. TCPD: recall / precision of {len(labelled)} series. TigerBeetle: found of")
     print("three labelled changes + others.\n")
-    # A process for each rule: it stays changed for that.
     for rule in rules:
         with ProcessPoolExecutor() as pool:
             print(rule)

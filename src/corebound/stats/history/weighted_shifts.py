@@ -242,7 +242,7 @@ def _chance_of_outliers(values: Array, shift: _Shift, at: int) -> float:
     beyond = (values[long] - level) / (shift.size if is_right else -shift.size) > _STANDS_OUT
     # Jeffreys' estimate: the rate is above 0 even if no outlier occurred yet.
     rate = (float(worth[long][beyond].sum()) + 0.5) / (float(worth[long].sum()) + 1)
-    return min(rate, 1.0) ** float(worth[short].sum())
+    return math.pow(min(rate, 1.0), float(worth[short].sum()))
 
 
 def add_weighted(
