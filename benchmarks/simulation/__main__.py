@@ -31,6 +31,7 @@ from benchmarks.simulation import (
     tune,
     turns,
     verdicts,
+    votes,
     warm_up,
 )
 
@@ -53,6 +54,7 @@ def main() -> None:
         "anchored": _anchored,
         "turns": _turns,
         "scores": _scores,
+        "votes": _votes,
         "runs": _runs,
         "modes": _modes,
         "host-speeds": _host_speeds,
@@ -76,6 +78,8 @@ def main() -> None:
         help="the noises of alarms, by their row from 0",
     )
     parser.add_argument("--labelled", type=Path, help="launches with labels, a gzipped JSON list")
+    parser.add_argument("--tcpd", type=Path, help="a clone of alan-turing-institute/TCPD")
+    parser.add_argument("--otava", type=Path, help="a clone of apache/otava, which is installed")
     parser.add_argument(
         "--asv", type=Path, action="append", default=[], help="an asv history, a tar file"
     )
@@ -90,6 +94,7 @@ def main() -> None:
 
 
 def _anchored(options: argparse.Namespace) -> None:
+    anchored.found_soon(options.seed, 8 * options.trials)
     anchored.changing_machines(options.seed, options.trials)
 
 
@@ -173,6 +178,12 @@ def _nights(options: argparse.Namespace) -> None:
 
 def _turns(options: argparse.Namespace) -> None:
     turns.by_turns(options.seed, max(options.trials // 5, 1))
+
+
+def _votes(options: argparse.Namespace) -> None:
+    votes.voted(
+        options.seed, options.trials, tcpd=options.tcpd, otava=options.otava, asv=options.asv
+    )
 
 
 def _scores(options: argparse.Namespace) -> None:

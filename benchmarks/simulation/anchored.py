@@ -25,6 +25,7 @@ from corebound.records.history import (
 )
 from corebound.records.run_record import Commit
 from corebound.stats.comparison import compare
+from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import Change, analyse
@@ -55,12 +56,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     Attributes:
         false: Alarms that are of no planted change.
+        suspected: Changes that were to be confirmed.
         delays: For each change everywhere, nights until it was told; infinite: never.
         told: For each change on one kind, nights until it was told.
         as_such: Whether it was told of that kind only, with its own size, on the last night.
     """
 
     false: int
+    suspected: int
     delays: tuple[float, ...]
     told: tuple[float, ...]
     as_such: tuple[bool, ...]
@@ -116,13 +119,15 @@ def _point(night: int, kind: int, key: str) -> HistoryPoint:
     )
 
 
-def _measure(rng: np.random.Generator, nights: Nights) -> tuple[list[list[HistoryPoint]], ...]:
+def _measure(
+    rng: np.random.Generator, nights: Nights, benchmarks: int = BENCHMARKS
+) -> tuple[list[list[HistoryPoint]], ...]:
     """The points of each benchmark, anchored and absolute, from the same launches of HEAD."""
-    anchored: list[list[HistoryPoint]] = [[] for _ in range(BENCHMARKS)]
-    absolute: list[list[HistoryPoint]] = [[] for _ in range(BENCHMARKS)]
+    anchored: list[list[HistoryPoint]] = [[] for _ in range(benchmarks)]
+    absolute: list[list[HistoryPoint]] = [[] for _ in range(benchmarks)]
     for night in np.flatnonzero(nights.kinds >= 0).tolist():
         kind = int(nights.kinds[night])
-        for benchmark in range(BENCHMARKS):
+        for benchmark in range(benchmarks):
             # An own key, so that the absolute history has a segment for each kind, as today.
             ratio, alone = _point(night, kind, MACHINE_KEY), _point(night, kind, "CPUs")
             if not nights.fails[night, benchmark]:
@@ -161,9 +166,9 @@ def _watch(
     nights: Nights,
     points: Sequence[Sequence[HistoryPoint]],
     series_of: Callable[[int, Sequence[HistoryPoint]], Series],
-) -> Outcome:
-    """Look at all histories every night; suspected changes are confirmed as `--confirm` does."""
-    watches = [Watch("both") for _ in range(BENCHMARKS)]
+) -> tuple[Outcome, Outcome]:
+    """Look at all histories every night: with `--confirm`, which compares commits, and without."""
+    both, alone = ([Watch(method) for _ in range(BENCHMARKS)] for method in ("both", "vote"))
     cache = SegmentCache()
     measured = [int(point.run or 0) for point in points[0]]
     last: Sequence[Change] = ()
@@ -179,16 +184,16 @@ def _watch(
             truth = Truth(
                 noise=np.zeros(at + 1), levels=nights.levels[kind, measured[: at + 1], index]
             )
-            watches[index].look(change.change_point, at, truth, rng, voted=change.clear)
+            for watches in (both, alone):
+                watches[index].look(change.change_point, at, truth, rng, voted=change.clear)
     since = measured.index(CHANGE)
-    alarms = [watch.alarmed for watch in watches]
 
     def is_planted(index: int, step: ChangePoint) -> bool:
         is_there = abs(step.at - since) <= NEAR or step.last_good < since <= step.first_bad
         return index < EVERYWHERE + ON_ONE_KIND and is_there
 
-    def delay(index: int) -> float:
-        told = [at for at, step in alarms[index] if is_planted(index, step)]
+    def delay(watch: Watch, index: int) -> float:
+        told = [at for at, step in watch.alarmed if is_planted(index, step)]
         return measured[min(told)] - CHANGE + 1 if told else math.inf
 
     def is_as_such(index: int) -> bool:
@@ -205,14 +210,21 @@ def _watch(
         )
 
     one_kind = range(EVERYWHERE, EVERYWHERE + ON_ONE_KIND)
-    return Outcome(
-        false=sum(
-            not is_planted(index, step) for index, own in enumerate(alarms) for _, step in own
-        ),
-        delays=tuple(delay(index) for index in range(EVERYWHERE)),
-        told=tuple(delay(index) for index in one_kind),
-        as_such=tuple(is_as_such(index) for index in one_kind),
-    )
+
+    def outcome(watches: Sequence[Watch]) -> Outcome:
+        return Outcome(
+            false=sum(
+                not is_planted(index, step)
+                for index, watch in enumerate(watches)
+                for _, step in watch.alarmed
+            ),
+            suspected=sum(len(watch.suspects) for watch in watches),
+            delays=tuple(delay(watches[index], index) for index in range(EVERYWHERE)),
+            told=tuple(delay(watches[index], index) for index in one_kind),
+            as_such=tuple(is_as_such(index) for index in one_kind),
+        )
+
+    return outcome(both), outcome(alone)
 
 
 def _series(
@@ -232,14 +244,72 @@ def _series(
     )
 
 
-def _trial(trial: int, *, seed: int) -> tuple[Outcome, Outcome]:
+def _trial(trial: int, *, seed: int) -> tuple[Outcome, ...]:
     rng = np.random.default_rng((seed, trial, 3))
     nights = _nights(rng)
     anchored, absolute = _measure(rng, nights)
     return (
-        _watch(rng, nights, anchored, _series),
-        _watch(rng, nights, absolute, partial(_series, host="one", unit="ns")),
+        *_watch(rng, nights, anchored, _series),
+        *_watch(rng, nights, absolute, partial(_series, host="one", unit="ns")),
     )
+
+
+def _oracle(rng: np.random.Generator) -> float:
+    """How often a change is found soon by who knows its level before and how precise nights are.
+
+    Each night it is the likelihood of all nights since, with one false alarm in all nights of all
+    benchmarks, and at least the margin.
+    """
+    shape = (100_000, SOON)
+    errors = np.where(rng.random(shape) < NEIGHBOUR, UNSTEADY, 1.0) * LAUNCH * math.sqrt(2 / PAIRS)
+    weights = np.where(rng.random(shape) < FAILURE, 0.0, errors**-2)
+    known = weights.cumsum(axis=1)
+    sums = (weights * rng.normal(SIZE, errors)).cumsum(axis=1)
+    clear = sums > normal_quantile(1 - 1 / (NIGHTS * BENCHMARKS)) * np.sqrt(known)
+    return float(np.mean(np.any(clear & (sums >= math.log1p(MARGIN) * known), axis=1)))
+
+
+def _soon(trial: int, *, seed: int) -> tuple[int, tuple[bool, ...], tuple[bool, ...]]:
+    """How many of the nights that count have a noisy neighbour, and which changes are told soon.
+
+    By the search alone, and if suspected changes are confirmed.
+    """
+    rng = np.random.default_rng((seed, trial, 4))
+    nights = _nights(rng)
+    anchored, _ = _measure(rng, nights, benchmarks=EVERYWHERE)
+    measured = [int(point.run or 0) for point in anchored[0]]
+    told: tuple[list[bool], list[bool]] = [], []
+    for index, points in enumerate(anchored):
+        watches = [Watch("vote"), Watch("both")]
+        for night in range(CHANGE + 1, CHANGE + SOON):
+            at = measured.index(night)
+            levels = nights.levels[int(nights.kinds[night]), measured[: at + 1], index]
+            truth = Truth(noise=np.zeros(at + 1), levels=levels)
+            found = analyse([_series(index, points[: at + 1])])
+            for change in (*found.changes, *found.early_warnings):
+                if abs(measured[change.change_point.at] - CHANGE) <= NEAR:
+                    for watch in watches:
+                        watch.look(change.change_point, at, truth, rng, voted=change.clear)
+        for own, watch in zip(told, watches, strict=True):
+            own.append(bool(watch.alarmed))
+    beside = int(np.count_nonzero(nights.spread[CHANGE : CHANGE + SOON] > LAUNCH))
+    return beside, tuple(told[0]), tuple(told[1])
+
+
+def found_soon(seed: int, trials: int) -> None:
+    """Print how many changes are told soon, by how many of these nights have a neighbour."""
+    with ProcessPoolExecutor() as pool:
+        results = list(pool.map(partial(_soon, seed=seed), range(trials)))
+    print(f"A change of 3 % told within {SOON} nights, {trials} trials of {EVERYWHERE} benchmarks,")
+    print("by the nights of these that have a noisy neighbour: by the search, and confirmed.\n")
+    for name, some in (
+        ("any", results),
+        *((f"{n}", [each for each in results if each[0] == n]) for n in range(SOON + 1)),
+    ):
+        alone = rate(hit for _, hits, _ in some for hit in hits)
+        both = rate(hit for _, _, hits in some for hit in hits)
+        print(f"{name:<6}{len(some):>6}{alone:>22}{both:>22}")
+    print()
 
 
 def changing_machines(seed: int, trials: int) -> None:
@@ -249,13 +319,16 @@ def changing_machines(seed: int, trials: int) -> None:
     print(
         f"{ON_ONE_KIND} others 4 % slower on one kind. Alarms: false ones in each trial, mean and"
     )
-    print(f"most. Found: told within {SOON} nights, and ever; median and 95th percentile of the")
-    print("nights. One kind: told, and told of that kind with its own size on the last night.\n")
-    print(f"{'history':<10}{'alarms':>12}{'in 3 nights':>22}{'ever':>22}{'nights':>10}", end="")
-    print(f"{'one kind, told':>22}{'as such':>22}")
+    print(f"most. Suspected: changes that `--confirm` measures. Found: told within {SOON} nights,")
+    print("and ever; median and 95th percentile of the nights. One kind: told, and told of that")
+    print(f"kind with its own size on the last night. With all known, {SOON} nights would tell of")
+    print(f"{_oracle(np.random.default_rng(seed)):.1%}.\n")
+    print(f"{'history':<20}{'alarms':>10}{'suspected':>11}{f'in {SOON} nights':>22}", end="")
+    print(f"{'ever':>22}{'nights':>10}{'one kind, told':>22}{'as such':>22}")
     with ProcessPoolExecutor() as pool:
         results = list(pool.map(partial(_trial, seed=seed), range(trials)))
-    for name, outcomes in zip(("anchored", "absolute"), zip(*results, strict=True), strict=True):
+    names = [f"{kind}{how}" for kind in ("anchored", "absolute") for how in (", confirmed", "")]
+    for name, outcomes in zip(names, zip(*results, strict=True), strict=True):
         false = [each.false for each in outcomes]
         delays = sorted(delay for each in outcomes for delay in each.delays)
         told = [delay for each in outcomes for delay in each.told]
@@ -263,7 +336,8 @@ def changing_machines(seed: int, trials: int) -> None:
         median, late = delays[n // 2], delays[math.ceil(0.95 * n) - 1]
         alarms = f"{np.mean(false):.2f} / {max(false)}"
         print(
-            f"{name:<10}{alarms:>12}{rate(delay <= SOON for delay in delays):>22}"
+            f"{name:<20}{alarms:>10}{np.mean([each.suspected for each in outcomes]):>11.1f}"
+            f"{rate(delay <= SOON for delay in delays):>22}"
             f"{rate(map(math.isfinite, delays)):>22}{f'{median:.0f} / {late:.0f}':>10}"
             f"{rate(map(math.isfinite, told)):>22}"
             f"{rate(hit for each in outcomes for hit in each.as_such):>22}"

@@ -55,14 +55,19 @@ def launches(rng: np.random.Generator, path: Path) -> None:
 
 def asv(rng: np.random.Generator, path: Path) -> None:
     """Search every series of an asv history, a tar file of its results folder."""
-    series = [
+    all_series = series(path)
+    print(f"{path.name}: {len(all_series)} series of {LEAST_POINTS} points or more:")
+    if all_series:
+        _report([_found(rng, logs) for logs in all_series])
+
+
+def series(path: Path) -> list[Array]:
+    """The logarithms of every long enough series of an asv history."""
+    return [
         logs
         for points in _asv_series(path).values()
         if len(logs := np.log([value for _, value in sorted(points)])) >= LEAST_POINTS
     ]
-    print(f"{path.name}: {len(series)} series of {LEAST_POINTS} points or more:")
-    if series:
-        _report([_found(rng, logs) for logs in series])
 
 
 def _report(results: Iterable[tuple[bool, bool]]) -> None:
@@ -73,7 +78,7 @@ def _report(results: Iterable[tuple[bool, bool]]) -> None:
 
 def _asv_series(path: Path) -> dict[tuple[str, ...], list[tuple[int, float]]]:
     """(date, value) by machine, environment, benchmark and parameters."""
-    series: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
+    by_key: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
     with tarfile.open(path) as archive:
         for member in archive:
             parts = Path(member.name).parts
@@ -85,8 +90,8 @@ def _asv_series(path: Path) -> dict[tuple[str, ...], list[tuple[int, float]]]:
             stored = json.loads(content.read())
             for name, index, value in _asv_values(stored):
                 key = (parts[-2], stored.get("env_name", ""), name, str(index))
-                series[key].append((stored["date"], value))
-    return series
+                by_key[key].append((stored["date"], value))
+    return by_key
 
 
 def _asv_values(stored: dict[str, object]) -> Iterator[tuple[str, int, float]]:

@@ -38,7 +38,7 @@ def run_changes(before: Run, after: Run) -> tuple[RunChange, ...]:
     ]
     for lock in before.environments:
         if (other := after.lock_of(lock.name)) is not None:
-            changes += _package_changes(lock, other)
+            changes += package_changes(lock, other)
     return tuple(changes)
 
 
@@ -50,7 +50,8 @@ def changes_text(changes: tuple[RunChange, ...]) -> str:
     return f"{listed}; {more} more (--json lists them)" if len(shown) < len(changes) else listed
 
 
-def _package_changes(before: EnvironmentLock, after: EnvironmentLock) -> Iterator[RunChange]:
+def package_changes(before: EnvironmentLock, after: EnvironmentLock) -> Iterator[RunChange]:
+    """How the packages and the interpreter of an environment changed."""
     versions, later = (
         {"Python": lock.python, **dict(each.partition("==")[::2] for each in lock.packages)}
         for lock in (before, after)

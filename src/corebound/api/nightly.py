@@ -13,6 +13,7 @@ from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, load
 from corebound.present.shown import Shown
 from corebound.records.jsonl import RECORDS
+from corebound.scenario.metrics import JudgedBy
 from corebound.scenario.models import ProfileName
 from corebound.workflow.nightly import NIGHTS, NightlyRequest, run_nightly
 from corebound.workflow.nightly_summary import NightlySummary
@@ -41,6 +42,7 @@ def nightly(
     budget_s: Budget = 14_400.0,
     update: bool = False,
     anchor: Sequence[str] = (),
+    metric: JudgedBy = "time",
     verify: bool = False,
     to: str | PathLike[str] | None = None,
     branch: str | None = None,
@@ -67,6 +69,7 @@ def nightly(
         update: Whether to fetch and fast-forward the project under test first.
         anchor: The pinned commit to alternate with, for a history on changing machines; by
             default the `anchor` of asv.conf.json. While it moves: the new one and the old one.
+        metric: `memory` also reports regressions of peak memory.
         verify: Whether to check the recommendations of `corebound tune` too.
         to: The folder to publish to; `reports/public` if there is neither this nor a branch.
         branch: The branch to publish to instead.

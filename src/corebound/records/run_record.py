@@ -184,3 +184,8 @@ class Run(Struct, frozen=True, kw_only=True):
     def lock_of(self, environment: str) -> EnvironmentLock | None:
         """The contents of the environment of this name; None if unknown."""
         return next((lock for lock in self.environments if lock.name == environment), None)
+
+    def lock_of_commit(self, sha: str) -> EnvironmentLock | None:
+        """The contents of the environment that this commit was built in; None without any."""
+        locks = (lock for lock in self.environments if lock.commit and lock.commit.sha == sha)
+        return next(locks, None)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from corebound.analysis.run_changes import changes_text, package_changes
 from corebound.asv_bridge.project import Project, open_project
 from corebound.errors import BuildError, InputError
-from corebound.records.run_record import Commit
+from corebound.records import jsonl
+from corebound.records.run_record import Commit, EnvironmentLock
 from corebound.scenario.cell import PROJECT
 from corebound.scenario.compared_axis import runs_in_project
 from corebound.text import one_line
@@ -91,7 +94,7 @@ def prepare_anchored(
             )
         return prepare_run(replace(request, committed=True), notify)
     for commit in builds:
-        _require_build(project, commit, notify)
+        _require_build(project, commit, request.records, notify)
     repeated = repeat_for_commits(anchored, (*builds, head), request)
     alone = tuple(each for each in loaded if not runs_in_project(each.scenario))
     return prepare_comparison(
@@ -103,21 +106,45 @@ def prepare_anchored(
     )
 
 
-def _require_build(project: Project, commit: Commit, notify: Notify) -> None:
+def _require_build(project: Project, commit: Commit, records: Path, notify: Notify) -> None:
     """Build an anchor, which every later point is compared with; the build is kept and reused.
+
+    Other packages than those of the nights before are named: points before and after are then
+    not compared.
 
     Raises:
         BuildError: It cannot be built, with what can be done.
     """
+    before = _last_lock(records, commit)
     try:
-        if project.find(commit, PROJECT) is None:
+        made = project.find(commit, PROJECT)
+        if made is None:
             notify(f"Building the anchor {commit.name}: {one_line(commit.subject)}")
-            project.build(commit, PROJECT)
+            made = project.build(commit, PROJECT)
     except BuildError as error:
+        needed = "the versions that it needs"
+        if before is not None:
+            needed = f"the versions of its last build ({', '.join(before.packages)})"
         raise BuildError(
             what=f"the anchor can no longer be built: {error.what}",
             where=error.where,
-            fix="Pin the versions that it needs in `matrix` of that file, or move the anchor to a"
+            fix=f"Pin {needed} in `matrix` of that file, or move the anchor to a"
             " commit that builds: --anchor NEW. Where the old build is still there, measure both"
             " for some nights, --anchor NEW --anchor OLD, so that the history goes on.",
         ) from error
+    changes = tuple(package_changes(before, made.lock)) if before is not None else ()
+    if changes:
+        notify(
+            f"The anchor {commit.name} was built with other packages ({changes_text(changes)}):"
+            f" a new segment of its histories begins. Pin versions in `matrix` of {project.file}."
+        )
+
+
+def _last_lock(records: Path, commit: Commit) -> EnvironmentLock | None:
+    """What the anchor was built with in the latest run that measured it."""
+    # File names begin with the time.
+    for file in sorted(jsonl.files(records), key=lambda file: file.name, reverse=True):
+        with contextlib.suppress(InputError, FileNotFoundError):
+            if (lock := jsonl.read_run(file).lock_of_commit(commit.sha)) is not None:
+                return lock
+    return None

@@ -17,6 +17,7 @@ from corebound.errors import NO_ANSWER, REGRESSION, CoreboundError, InputError, 
 from corebound.machine import discovery, identity
 from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
+from corebound.scenario.metrics import JudgedBy
 from corebound.scenario.models import ProfileName
 from corebound.workflow.anchor import configured_anchor
 from corebound.workflow.execute import Budget
@@ -28,7 +29,12 @@ from corebound.workflow.nightly_steps import (
     run_steps,
     unfinished_journal,
 )
-from corebound.workflow.nightly_summary import NightlySummary, send_summary, write_summary
+from corebound.workflow.nightly_summary import (
+    NightlySummary,
+    merge_regressions,
+    send_summary,
+    write_summary,
+)
 from corebound.workflow.options import (
     Anchor,
     Branch,
@@ -66,6 +72,9 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
     wait_s: Wait = 0.0
     update: Annotated[bool, Option("First fetch and fast-forward the project under test.")] = False
     anchor: Anchor = ()
+    metric: Annotated[JudgedBy, Option("`memory` also reports regressions of peak memory.")] = (
+        "time"
+    )
     verify: Annotated[
         bool, Option("Also check what `corebound tune` recommended on this host.")
     ] = False
@@ -90,6 +99,7 @@ class NightlyRequest(Struct, frozen=True, kw_only=True):
             *map(str, self.files), self.profile, f"{self.budget_s:g}", str(self.update),
             str(self.to), str(self.branch), str(self.push), str(self.config), str(self.records),
             *(("verify",) if self.verify else ()), *self.anchor,
+            *(("memory",) if self.metric == "memory" else ()),
         )  # fmt: skip
 
     def check(self) -> None:
@@ -162,6 +172,14 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
         ),
         accepted_codes=frozenset({0, REGRESSION, NO_ANSWER}),
     )  # fmt: skip
+    if request.metric == "memory":
+        yield Step(
+            name="memory",
+            command=_corebound_command(
+                "regressions", "--metric", "memory", "--json", *config, *records, *links
+            ),
+            accepted_codes=frozenset({0, REGRESSION, NO_ANSWER}),
+        )
     if request.verify:
         yield Step(
             name="verify",
@@ -254,9 +272,11 @@ def run_nightly(request: NightlyRequest, notify: Notify) -> NightlySummary:
             host=host.name,
             project=Path.cwd().name,
             result=result,
-            regressions=_step_output(journal, "regressions")
-            if "regressions" in result.codes
-            else None,
+            regressions=merge_regressions(
+                _step_output(journal, step) or {}
+                for step in ("regressions", "memory")
+                if step in result.codes
+            ),
             recommendations=verify_output.get("recommendations", ()),
             not_verified=f"{verify_error['what']} {verify_error['fix']}" if verify_error else "",
             site=request.site_url,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -113,6 +113,21 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         }
 
 
+def merge_regressions(outputs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """What a summary uses of several outputs of `corebound regressions --json`; None without any.
+
+    A series that has no results, or cannot be analysed, is listed once.
+    """
+    every = [*outputs]
+    if not every:
+        return None
+    several = {
+        name: [item for output in every for item in output.get(name, ())]
+        for name in ("changes", "commits")
+    }
+    return {**every[0], **several}
+
+
 def _lines(summary: NightlySummary) -> Iterator[str]:
     name = f"{summary.project} on {summary.host}, nightly run of {summary.started_at}"
     yield f"{name}: {_headline(summary)}"
@@ -184,7 +199,9 @@ def _commit_lines(summary: NightlySummary) -> Iterator[str]:
             yield f"  {_series_name(change)}: {change['size']}"
         if len(changes) > _MOST_NAMED:
             yield f"  {and_more(len(changes) - _MOST_NAMED)}"
-        yield f"  {entry['link']}"
+        if entry["link"]:
+            # Changes of memory have no page.
+            yield f"  {entry['link']}"
 
 
 def _series_name(change: Mapping[str, Any]) -> str:

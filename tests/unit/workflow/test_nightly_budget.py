@@ -43,3 +43,15 @@ def test_each_step_has_what_those_before_it_left(
         now_s += took_s.get(step.name, 0)
 
     assert budgets == {"run": run, "regressions": regressions}
+
+
+def test_peak_memory_is_judged_as_well_on_request(tmp_path: Path) -> None:
+    request = nightly.NightlyRequest(metric="memory", records=tmp_path)
+
+    steps = {
+        step.name: step.command
+        for step in nightly.nightly_steps(request, begin_journal(tmp_path, (), NOW), "host")
+    }
+
+    assert "memory" not in steps["regressions"]
+    assert "memory" in steps["memory"]

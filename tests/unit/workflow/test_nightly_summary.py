@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.workflow.nightly_steps import Failure, NightlyResult
-from corebound.workflow.nightly_summary import NightlySummary
+from corebound.workflow.nightly_summary import NightlySummary, merge_regressions
 from support.nightly import a_step, carry_on
 from support.texts import in_order
 from unit.report.test_changes import a_rate
@@ -76,6 +76,22 @@ def test_the_summary_lists_regressions_by_commit_with_its_link() -> None:
     assert site == "https://speed.example.org"
     assert told.document["status"] == "regression"
     assert [one["title"] for one in told.document["regressions"]] == [*"abcd"]
+
+
+def test_regressions_of_time_and_memory_are_in_one_summary() -> None:
+    outputs = [
+        a_summary(NightlyResult(codes={}, failure=None), {**ALARM, "id": name}).regressions or {}
+        for name in ("time", "memory")
+    ]
+    outputs[0] = {**outputs[0], "failing": [{"reason": "why"}]}
+
+    merged = merge_regressions(outputs)
+
+    assert merged is not None
+    assert [each["id"] for each in merged["changes"] if each["alarm"]] == ["time", "memory"]
+    assert len(merged["commits"]) == 2
+    assert merged["failing"] == [{"reason": "why"}]
+    assert merge_regressions([]) is None
 
 
 def test_a_recommendation_that_no_longer_holds_is_listed() -> None:

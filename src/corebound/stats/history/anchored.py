@@ -28,7 +28,7 @@ from corebound.records.history import (
 from corebound.stats.between_hosts import between_variance
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
-from corebound.stats.history.shift_tests import median, spread_of
+from corebound.stats.history.weighted_shifts import error_variances, successive_spread
 from corebound.stats.intervals import CONFIDENCE, Array
 
 # A model's level on either side of a change takes at least this many nights.
@@ -37,8 +37,6 @@ _LEAST_NIGHTS = 2
 _NIGHTS_BESIDE = 30
 _REACH = normal_quantile((1 + CONFIDENCE) / 2)
 _HALF = 0.5
-# Normal values' standard deviation of a difference of two.
-_OF_TWO = math.sqrt(2)
 # Nothing is more exact than this, as a logarithm.
 _LEAST_ERROR = 1e-6
 
@@ -119,18 +117,6 @@ def _level(logs: Array, errors: Array) -> tuple[float, float]:
     return float(np.average(logs, weights=weights)), 1 / math.sqrt(float(weights.sum()))
 
 
-def error_variances(logs: Array, errors: Array) -> Array:
-    """The variance of each night's own error; unknown ones are as large as the others'."""
-    known = errors[errors > 0]
-    typical = median(known) if known.size else _own_spread(logs)
-    return np.maximum(np.where(errors > 0, errors, typical), _LEAST_ERROR) ** 2
-
-
-def _own_spread(logs: Array) -> float:
-    """The spread of points from one to the next, which a change moves once."""
-    return spread_of(np.diff(logs)) / _OF_TWO if logs.size > 1 else 0.0
-
-
 def _own_levels(logs: Array, errors: Array, models: Sequence[str]) -> Array:
     """For each night, the level that its CPU model has of its own; 0 where the data show none.
 
@@ -156,7 +142,7 @@ def _own_levels(logs: Array, errors: Array, models: Sequence[str]) -> Array:
     # Levels sum up to none; the pseudo-inverse takes the one with the least squares.
     levels = np.linalg.pinv(scaled.T @ design) @ (scaled.T @ differences)
     residuals = logs - levels[number]
-    noise = max(_own_spread(residuals), _LEAST_ERROR)
+    noise = max(successive_spread(residuals), _LEAST_ERROR)
     own = noise**2 / np.bincount(number)
     between = between_variance(levels, own)
     shrunk = levels * between / (between + own)

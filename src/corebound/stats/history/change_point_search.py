@@ -37,12 +37,10 @@ class SegmentNoise(Struct, frozen=True, kw_only=True):
     """How points vary about the levels between given cuts.
 
     Attributes:
-        spread: Standard deviation, robust.
         rho: Correlation between successive points, in [0, 1).
         residuals: The distance of each point from the level of its piece.
     """
 
-    spread: float
     rho: float
     residuals: Array
 
@@ -136,10 +134,9 @@ class CutEvaluator:
         if cuts not in self._noises:
             pieces = self._residuals(cuts)
             residuals = np.concatenate(pieces)
-            spread = spread_of(residuals)
             # Slightly more than observed, to allow for what a short history has not shown yet.
             rho = min(correlation_of(pieces) + 2 / self._values.size, 0.9)
-            self._noises[cuts] = SegmentNoise(spread=spread, rho=rho, residuals=residuals)
+            self._noises[cuts] = SegmentNoise(rho=rho, residuals=residuals)
         return self._noises[cuts]
 
     def _stretch(self, cuts: Cuts, at: int) -> CutContext:
@@ -151,7 +148,6 @@ class CutEvaluator:
             large=self._is_large(start, at, end),
             lengths=(at - start, end - at),
             levels=(self._piece(start, at)[0], self._piece(at, end)[0]),
-            spread=noise.spread,
             rho=noise.rho,
             all_=noise.residuals,
             shorter=self._piece(*shorter)[1],

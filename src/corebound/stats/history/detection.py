@@ -30,6 +30,7 @@ from corebound.stats.history.shift_tests import (
     shift_bounds,
     spread_of,
 )
+from corebound.stats.history.weighted_shifts import add_weighted
 from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # Smaller changes do not matter; a scenario can set another threshold.
@@ -39,12 +40,16 @@ RECENT_POINTS = 30
 
 
 def change_points_of(
-    history: HistoryArrays, *, threshold: float, cache_before: SegmentCache | None = None
+    history: HistoryArrays,
+    *,
+    threshold: float,
+    cache_before: SegmentCache | None = None,
+    weighted: bool = False,
 ) -> tuple[ChangePoint, ...]:
     """Find where the level of a history changes lastingly, up or down.
 
     Each segment is analysed separately, even if points of others lie between its own.
-    If several segments show one change, the clearest one represents it. Three detectors vote;
+    If several segments show one change, the clearest one represents it. Two detectors vote;
     docs/explanation/statistics/change-points.md explains how, and how often they are right. The
     same points always give the same change points.
 
@@ -53,6 +58,8 @@ def change_points_of(
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
         cache_before: Results of earlier analyses; new ones are added.
+        weighted: Whether points count by their own precision too, as in anchored histories, whose
+            errors are those of ratios measured in turns.
 
     Returns:
         The change points in time order.
@@ -66,7 +73,11 @@ def change_points_of(
     n = history.logs.size
     by_segment: list[list[ChangePoint]] = []
     for present, segment in measured_segments(history, threshold=threshold):
-        change_points = analyse_segment(segment, cache).steps
+        change_points: Sequence[ChangePoint] = analyse_segment(segment, cache).steps
+        if weighted:
+            change_points = add_weighted(
+                segment.values, segment.errors, change_points, threshold=threshold
+            )
         by_segment.append([change_point.moved(present) for change_point in change_points])
     from_all_segments = change_points_across_segments(
         history,

@@ -1,4 +1,4 @@
-"""Decide whether a cut is a change point, by the votes of three complementary detectors."""
+"""Decide whether a cut is a change point, by two complementary detectors."""
 
 from __future__ import annotations
 
@@ -202,23 +202,10 @@ def _trace(starts: NDArray[np.bool_], best: NDArray[np.intp]) -> tuple[int, ...]
     return tuple(reversed(cuts))
 
 
-def cut_gain(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """How much closer values lie to the medians of two pieces than to that of both together.
+# `weighted` is the only one where points count by their precision, see `weighted_shifts`.
+Detector = Literal["likelihood", "t", "weighted"]
 
-    This is the criterion of `potts_cuts` for one cut between two fixed ones.
-    """
-    both = np.concatenate((left, right))
-    return float(_distances(both) - _distances(left) - _distances(right))
-
-
-def _distances(values: NDArray[np.float64]) -> float:
-    return float(np.abs(values - median(values)).sum())
-
-
-Detector = Literal["likelihood", "segmentation", "t"]
-
-# The levels were set by simulation (`python -m benchmarks.simulation history`). Each detector
-# alone gives false alarms now and then; two of them hardly ever do at once.
+# The levels were set by simulation (`python -m benchmarks.simulation history`).
 _T_LEVEL = 3e-3
 # A natural logarithm: 3,000 times as likely with a change as without.
 _LIKELIHOOD_GAIN = 8.0
@@ -226,12 +213,10 @@ _LIKELIHOOD_GAIN = 8.0
 # alternating modes that happen to form runs have misled the others together.
 _LEAST_GAIN = 5.0
 # 22,000 times as likely. If points fall into two groups, a change can be this clear while means
-# hardly show it. They then need only agree, which happens by chance 1 time in 10.
+# hardly show it.
 _CLEAR_GAIN = 10.0
-_AGREED_LEVEL = 0.1
 # In standard deviations: what a cut must gain to justify one more piece.
 SEGMENT_PENALTY = 5.0
-_QUORUM = 2
 # A run this short may be adjacent spikes.
 _SHORT = 8
 _SPIKES_LEVEL = 1e-4
@@ -301,11 +286,6 @@ class CutSides:
         return likelihood_gain(np.concatenate((left, right)), left.size, size=self.size)
 
     @cached_property
-    def closer(self) -> float:
-        """The gain of the cut, as a distance."""
-        return cut_gain(self.left, self.right)
-
-    @cached_property
     def trimmed(self) -> tuple[Trimmed, Trimmed]:
         """Both sides without their extremes."""
         return trimmed(self.left), trimmed(self.right)
@@ -334,7 +314,6 @@ class CutContext(Struct, frozen=True, kw_only=True):
         sides: The pieces on either side of it.
         lengths: Lengths of the whole pieces, in points.
         levels: Medians of the whole pieces.
-        spread: Standard deviation about the pieces' levels, robust.
         rho: Correlation between successive points, in [0, 1).
         all_: Distances of all points from their own pieces' levels.
         shorter: The distances of the points of the shorter piece.
@@ -346,7 +325,6 @@ class CutContext(Struct, frozen=True, kw_only=True):
     large: bool
     lengths: tuple[int, int]
     levels: tuple[float, float]
-    spread: float
     rho: float
     all_: Array
     shorter: Array
@@ -359,8 +337,8 @@ class CutDecision(Struct, frozen=True, kw_only=True):
     Attributes:
         votes: The vote of every detector; none if the shift is too small to ask.
         p_value: The `score` of this place.
-        elected: Whether enough votes are yes.
-        plain: Whether the likelihood is so clear that means need only agree.
+        elected: Whether a vote is yes, without the likelihood's veto.
+        plain: Whether the likelihood is clear by itself, and neither side is short.
     """
 
     votes: tuple[Vote, ...]
@@ -406,34 +384,26 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
 def decide(stretch: CutContext) -> CutDecision:
     """Vote on a cut.
 
-    At least two of three votes must be yes, and the likelihood must not be clearly against. If
-    the likelihood is clearly in favour and neither side is short, the t test uses a looser level.
+    The likelihood or the t test must say yes, and the likelihood must not be clearly against.
     The shift must be large. A short run must differ from the single points that were outliers
     before.
     """
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or resembles_earlier_spikes(stretch):
         return _REFUSED
-    inflated = inflation(sides.points, rho)
-    gain = sides.likelihood / inflated
+    gain = sides.likelihood / inflation(sides.points, rho)
     plain = gain >= _CLEAR_GAIN and min(stretch.lengths) >= _SHORT
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
     votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
-        Vote(detector="segmentation", found=sides.closer > _penalty(stretch, inflated)),
-        Vote(detector="t", found=t_level <= (_AGREED_LEVEL if plain else _T_LEVEL)),
+        Vote(detector="t", found=t_level <= _T_LEVEL),
     )
     return CutDecision(
         votes=votes,
         p_value=score(sides, rho=rho, own_error=stretch.own_error),
-        elected=gain >= _LEAST_GAIN and sum(vote.found for vote in votes) >= _QUORUM,
+        elected=gain >= _LEAST_GAIN and any(vote.found for vote in votes),
         plain=plain,
     )
-
-
-def _penalty(stretch: CutContext, inflated: float) -> float:
-    """What a cut must gain, as a distance; more if points are autocorrelated."""
-    return SEGMENT_PENALTY * stretch.spread * inflated
 
 
 def is_short(*lengths: int) -> bool:

@@ -11,13 +11,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebound.records.decisions import Answer, Direction
-from corebound.stats.between_hosts import between_variance
 from corebound.stats.comparison import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
-from corebound.stats.history.anchored import error_variances
 from corebound.stats.history.change_point import (
     ChangePoint,
     HistoryArrays,
@@ -37,10 +34,6 @@ RERUN_EXPIRES_POINTS = 3
 _LEAST_BEFORE = 5
 # If points were normal, one in a hundred would lie this far off in this direction.
 _LEVEL = 0.99
-# Ratios that were measured in turns have none of the host's noise: one in twenty, in two nights.
-_WEIGHTED_LEVEL = 0.95
-# A night this many times less precise than most cannot tell; the nights beside it do.
-_IMPRECISE = 2.0
 # For any distribution: at most this share of the earlier points may lie as far off.
 _SHARE = 0.05
 # The midpoint between the good and the bad level decides.
@@ -54,7 +47,6 @@ def early_warning(
     change_points: Sequence[ChangePoint],
     *,
     threshold: float = THRESHOLD,
-    weighted: bool = False,
 ) -> ChangePoint | None:
     """Detect a change that began with the last two points, before the detectors can confirm it.
 
@@ -63,8 +55,6 @@ def early_warning(
         change_points: Its change points, from `change_points_of`. If one of them already covers the
             last two points, there is no early warning.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
-        weighted: Whether each point counts by its own precision, as in anchored histories, whose
-            errors are those of ratios measured in turns. Imprecise ones are passed over.
 
     Returns:
         The change point, without votes and without an interval; None if there is none.
@@ -73,8 +63,6 @@ def early_warning(
     places = history.level_since(
         max((change_point.at for change_point in change_points), default=0)
     )
-    if weighted:
-        places = places[~_is_imprecise(history.errors[places])]
     values = history.logs[places]
     before, latest = values[:-WARNING_POINTS], values[-WARNING_POINTS:]
     if before.size < _LEAST_BEFORE or any(
@@ -83,16 +71,7 @@ def early_warning(
         return None
     size = hodges_lehmann_shift(before, latest)
     side = math.copysign(1.0, size)
-    own = error_variances(values, history.errors[places]) if weighted else np.zeros_like(values)
-    # The variances of the nights before, and of the night that may stand out.
-    precision = [
-        (own[:-WARNING_POINTS], float(variance)) if weighted else None
-        for variance in own[-WARNING_POINTS:]
-    ]
-    if not all(
-        stands_out(before, float(value), side=side, precision=known)
-        for value, known in zip(latest, precision, strict=True)
-    ):
+    if not all(stands_out(before, float(value), side=side) for value in latest):
         return None
     errors = limit_errors(history.errors[places], values)
     uncertainty = normal_quantile(_LEVEL) * float(errors[-WARNING_POINTS:].max())
@@ -109,18 +88,12 @@ def early_warning(
         ratio=ratio_of(size),
         interval=None,
         votes=(),
-        p_value=_chance(before, float(latest[nearer]), side=side, precision=precision[nearer]),
+        p_value=_chance(before, float(latest[nearer]), side=side),
         status="new",
     )
 
 
-# The variances of the errors of earlier points, and of the point to judge.
-Precision = tuple[Array, float]
-
-
-def stands_out(
-    before: Array, value: float, *, side: float, precision: Precision | None = None
-) -> bool:
+def stands_out(before: Array, value: float, *, side: float) -> bool:
     """Whether a point stands out from those before it, above (`side` 1) or below (-1).
 
     It must lie beyond Student's prediction for one point in a hundred. It must also lie beyond
@@ -130,13 +103,12 @@ def stands_out(
         before: At least 2 logarithms.
         value: The point's logarithm.
         side: 1.0 or -1.0.
-        precision: If points count by their own precision, the variances of their errors.
     """
-    weights = np.ones_like(before) if precision is None else _weights(before, precision[0])
-    as_far = 1 + float(np.sum(weights[side * before >= side * value])) / float(weights.max())
-    return as_far <= max(_SHARE * (before.size + 1), 1.0) and _chance(
-        before, value, side=side, precision=precision
-    ) <= 1 - (_LEVEL if precision is None else _WEIGHTED_LEVEL)
+    as_far = 1 + int(np.count_nonzero(side * before >= side * value))
+    return (
+        as_far <= max(_SHARE * (before.size + 1), 1.0)
+        and _chance(before, value, side=side) <= 1 - _LEVEL
+    )
 
 
 def evaluate_rerun(
@@ -225,37 +197,15 @@ def is_final(answer: Answer, *, is_commit_comparison: bool, is_covered: bool) ->
     return answer == "confirmed" or (is_commit_comparison and is_covered and answer == "refuted")
 
 
-def _is_imprecise(errors: Array) -> NDArray[np.bool_]:
-    known = errors[errors > 0]
-    typical = median(known) if known.size else 0.0
-    return np.asarray((errors > _IMPRECISE * typical) & (typical > 0))
-
-
-def _weights(values: Array, variances: Array) -> Array:
-    """The reciprocals of the variances of points: of their errors, and beyond these."""
-    weights: Array = 1 / (between_variance(values, variances) + variances)
-    return weights
-
-
-def _chance(
-    before: Array, value: float, *, side: float, precision: Precision | None = None
-) -> float:
+def _chance(before: Array, value: float, *, side: float) -> float:
     """The probability that one more normal value lies as far off in this direction.
 
-    Student's prediction; autocorrelated points count as fewer. With errors of unequal points, that
-    of a random-effects model: Higgins, Thompson & Spiegelhalter, Journal of the Royal Statistical
-    Society A 172 (2009), with as many points as their weights are worth (Kish 1965).
+    Student's prediction; autocorrelated points count as fewer.
     """
     rho = correlation([before])
-    points, mean, variance = float(before.size), float(before.mean()), float(before.var(ddof=1))
-    if precision is not None:
-        weights = _weights(before, precision[0])
-        points = float(weights.sum() ** 2 / np.sum(weights**2))
-        mean = float(np.average(before, weights=weights))
-        variance = between_variance(before, precision[0]) + precision[1]
-    freedom = max((points - 1) * (1 - rho) / (1 + rho), 1.0)
-    spread = math.sqrt(variance * (1 + 1 / (freedom + 1)))
-    off = side * (value - mean)
+    freedom = max((before.size - 1) * (1 - rho) / (1 + rho), 1.0)
+    spread = float(before.std(ddof=1)) * math.sqrt(1 + 1 / (freedom + 1))
+    off = side * (value - float(before.mean()))
     if spread == 0:
         return 0.0 if off > 0 else 1.0
     below = student_below(freedom, -abs(off) / spread)

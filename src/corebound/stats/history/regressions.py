@@ -31,6 +31,7 @@ from corebound.stats.history.detection import (
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.incremental import NewResults, SegmentCache
 from corebound.stats.history.shift_tests import median, spread_of
+from corebound.stats.history.weighted_shifts import weighted_warning
 from corebound.stats.multiplicity import benjamini_hochberg
 
 # Fewer points hardly determine a spread.
@@ -194,7 +195,12 @@ def _analyse_one(
     # caught, and each is reported with the changes.
     try:
         history = history or arrays_of(series)
-        change_points = change_points_of(history, threshold=series.margin, cache_before=cache)
+        change_points = change_points_of(
+            history,
+            threshold=series.margin,
+            cache_before=cache,
+            weighted=series.is_anchored,
+        )
         early = None
         if series.is_anchored:
             return _analyse_anchored(series, history, change_points, cache, is_retired=is_retired)
@@ -298,13 +304,13 @@ def _analyse_anchored(
         # One that a model contradicts would be an average; models that show it do so themselves.
         return not models_of(series, history, change_point).without
 
-    shared = change_points_of(pooled, threshold=series.margin, cache_before=cache)
+    shared = change_points_of(pooled, threshold=series.margin, cache_before=cache, weighted=True)
     change_points = tuple(deduplicate_change_points([tuple(filter(is_shared, shared)), of_models]))
     early = None
     if not is_retired:
-        early = early_warning(pooled, change_points, threshold=series.margin, weighted=True)
+        early = weighted_warning(pooled, change_points, threshold=series.margin)
         if early is None or not is_shared(early):
-            early = early_warning(history, change_points, threshold=series.margin, weighted=True)
+            early = weighted_warning(history, change_points, threshold=series.margin)
     return _SeriesResult(steps=change_points, early=early, values=pooled.level_since(0).size)
 
 

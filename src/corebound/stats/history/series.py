@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import statistics
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -217,7 +218,7 @@ def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
     """Merge the points of equal series, oldest first; the result is sorted by id.
 
     All other attributes come from the part with the latest point. Points in another unit are of
-    a metric that the scenario no longer has, and left out.
+    a metric that the scenario no longer has: they lose their values, and say why.
     """
     by_id: dict[str, list[Series]] = {}
     for series in all_series:
@@ -226,10 +227,21 @@ def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
     for _, parts in sorted(by_id.items()):
         parts.sort(key=lambda part: part.points.latest_moment.at)
         latest = parts[-1].unit, parts[-1].more_is_better
-        same = (part for part in parts if (part.unit, part.more_is_better) == latest)
-        points = sorted((point for part in same for point in part.points), key=_moment)
+        same = (
+            part.points if (part.unit, part.more_is_better) == latest else _without_values(part)
+            for part in parts
+        )
+        points = sorted(itertools.chain.from_iterable(same), key=_moment)
         result.append(replace(parts[-1], points=HistoryPoints.of(points)))
     return tuple(result)
+
+
+def _without_values(part: Series) -> Iterator[HistoryPoint]:
+    better = "more" if part.more_is_better else "less"
+    why = f"{REFUSED}measured in {part.unit}, where {better} is better"
+    return (
+        replace(point, value=None, bounds=None, launches=(), missing=why) for point in part.points
+    )
 
 
 def _moment(point: HistoryPoint) -> tuple[str, str]:
@@ -280,6 +292,10 @@ def _series(
 def _anchored_key(alone: EnvironmentKey, run: Run, anchor: str) -> EnvironmentKey:
     """What may change a ratio: both sides share the kernel and the CPUs, and CPU models differ."""
     kept = {name: which for name, which in alone if name not in {"kernel", "CPUs"}}
+    lock = run.lock_of_commit(anchor)
+    if lock is not None:
+        # A build of another night may have other packages than HEAD's.
+        kept["anchor's environment"] = lock_digest([lock], lock.name)
     return (*kept.items(), (ANCHOR_KEY, anchor[:10]), (MACHINE_KEY, run.host.cpu_model))
 
 

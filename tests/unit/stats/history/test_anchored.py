@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 
+from msgspec.structs import replace
+
 from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
 from corebound.stats.history.anchored import chained
 from corebound.stats.history.regressions import Analysis, analyse, arrays_of
@@ -41,22 +43,77 @@ def test_a_change_on_one_machine_is_told_of_it_alone_with_its_own_size() -> None
     assert 1.05 < change.change_point.ratio < 1.07
 
 
-def test_two_nights_on_different_machines_are_enough_for_an_early_warning() -> None:
+def test_two_precise_nights_on_different_machines_are_enough_for_a_change() -> None:
     series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38)
 
     assert series.points.environment_keys[-1] != series.points.environment_keys[-2]
-    (warning,) = of(series).early_warnings
-    assert warning.change_point.at == 38
+    assert told(series) == [(38, ())]
 
 
 def test_imprecise_nights_before_it_do_not_hide_a_change() -> None:
     series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(5, 11, 17, 26))
 
-    assert [warning.change_point.at for warning in of(series).early_warnings] == [38]
+    assert told(series) == [(38, ())]
+
+
+def test_an_imprecise_night_among_two_precise_ones_does_not_hide_a_change() -> None:
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=37, noisy=(38,))
+
+    (change,) = of(series).changes
+    assert change.change_point.last_good < 37 <= change.change_point.first_bad
+
+
+def test_one_precise_night_beside_an_imprecise_one_is_no_change() -> None:
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(39,))
+
+    assert (told(series), of(series).early_warnings) == ([], ())
+
+
+def test_a_level_is_that_of_its_precise_nights() -> None:
+    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, noisy=tuple(range(22, 40, 2)))
+
+    (change,) = of(series).changes
+
+    interval = change.change_point.interval
+    assert interval is not None
+    assert interval.contains(1.03)
+    assert interval.high - interval.low < 0.01
+
+
+def test_one_night_that_is_far_off_is_no_change() -> None:
+    points = list(anchored_nights({}).points)
+    for at in (38, 39):
+        far = replace(points[at], value=1.06, bounds=(1.055, 1.065))
+        nights = [*points[:at], far, *points[at + 1 :]]
+        series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(nights))
+
+        assert (told(series), of(series).early_warnings) == ([], ())
+
+
+def test_nights_far_off_that_happen_now_and_then_are_no_change_even_in_a_row() -> None:
+    points = [
+        replace(point, value=1.06, bounds=(1.055, 1.065))
+        if at in (7, 14, 20, 31, 38, 39)
+        else point
+        for at, point in enumerate(anchored_nights({}).points)
+    ]
+    series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+
+    assert (told(series), of(series).early_warnings) == ([], ())
 
 
 def test_an_imprecise_night_raises_no_warning() -> None:
     assert of(anchored_nights({}, noisy=(38, 39))).early_warnings == ()
+
+
+def test_ratios_that_never_vary_have_changes_too() -> None:
+    points = [
+        replace(point, value=1.0 if at < 30 else 1.05, bounds=None)
+        for at, point in enumerate(anchored_nights({}).points)
+    ]
+    series = a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+
+    assert told(series) == [(30, ())]
 
 
 def moved(overlap: int, *, change: float = 1.0) -> Series:

