@@ -17,7 +17,7 @@ from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, stan
 from corebound.analysis.tuning_checks import Proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.wording import capital, count, day
-from corebound.errors import NO_ANSWER, InputError
+from corebound.errors import NO_ANSWER, HostError, InputError
 from corebound.launch.find_module import blas_layers
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
@@ -324,6 +324,10 @@ def _candidates(
         for index, planned in enumerate(task.planned)
         if planned.unfit is None and planned.duplicate_of is None
     ]
+    unfit = next((one.unfit for one in task.planned if one.unfit is not None), None)
+    if not launched and unfit is not None:
+        where = display_path(loaded.path)
+        raise HostError(what=f"nothing can be launched: {unfit.what}", where=where, fix=unfit.fix)
     left_out = set(launched[request.max_candidates :])
     # Without the one that it equals, a duplicate would be launched itself.
     without = {task.planned[index].cell for index in left_out}
