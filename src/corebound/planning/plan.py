@@ -259,12 +259,16 @@ def _metric(source: MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
 
 # What a shortened launch has at least: one iteration to warm up, and two for a median.
 _LEAST_SHORT = 3
+# In less time, a search for a rate learns too little of a server with a few answers a second.
+_LEAST_SEARCH_S = 30.0
 # So few only where they do not take this many times as long as the launch should.
 _SHORT_OVERRUN = 5
 
 
 def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> PlannedCell:
-    """The cell; its launches iterate for about a time at most. Those of servers stay as they are.
+    """The cell; its launches iterate, or search for a rate, for about a time at most.
+
+    Those of servers with other traffic stay as they are.
 
     Args:
         planned: The cell.
@@ -281,7 +285,10 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
         )
         for request in planned.requests
     )
-    return replace(planned, requests=tuple(requests))
+    traffic = planned.traffic
+    if traffic is not None and traffic.shape == "rate-search":
+        traffic = replace(traffic, search_s=max(most_s, _LEAST_SEARCH_S))
+    return replace(planned, requests=tuple(requests), traffic=traffic)
 
 
 def started_programs(workload: AnyWorkload, cell: Cell, folder: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Besides, their workers report themselves, and the right answer is known.
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
 import os
@@ -13,6 +12,7 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 from corebound.machine.procfs import process_stat
@@ -225,7 +225,7 @@ class TorchServe(BuiltInServer):
         """The workers by the management API; the ping API is healthy before they are ready."""
         try:
             document = _query(self._management, f"/models/{MODEL_NAME}")
-        except (OSError, http.client.HTTPException, ValueError):
+        except (OSError, ValueError):
             return ()
         if not isinstance(document, list) or not document:
             return ()
@@ -250,7 +250,7 @@ class TorchServe(BuiltInServer):
 
 def _query(port: int, path: str) -> object:
     reply = ask(LOOPBACK, port, path, within_s=QUERY_TIMEOUT_S)
-    return json.loads(reply.content) if reply.status == http.client.OK else None
+    return json.loads(reply.content) if reply.status == HTTPStatus.OK else None
 
 
 def _is_java(pid: int) -> bool:
