@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -74,22 +74,22 @@ def ask(
     )
     by_s = time.monotonic() + within_s
     answer = _Answer(to_head=method == "HEAD")
-    try:
-        with socket.create_connection((host, port), timeout=within_s) as connection:
-            connection.sendall(question)
-            while not answer.complete:
-                # A timeout of the socket begins anew with each byte.
-                if (left_s := by_s - time.monotonic()) <= 0:
-                    raise TimeoutError
-                connection.settimeout(left_s)
-                if data := connection.recv(1 << 16):
-                    answer.feed(data)
-                elif not answer.end():
-                    raise ConnectionError("it closed the connection before its answer was complete")
-                if len(answer.content) > MOST_BODY_BYTES:
-                    raise MalformedError(f"it has more than {MOST_BODY_BYTES // 2**20} MiB")
-    except TimeoutError:
-        raise TimeoutError(f"no whole answer within {within_s:.3g} s") from None
+    with (
+        suppress(TimeoutError),
+        socket.create_connection((host, port), timeout=within_s) as connection,
+    ):
+        connection.sendall(question)
+        # A timeout of the socket begins anew with each byte.
+        while not answer.complete and (left_s := by_s - time.monotonic()) > 0:
+            connection.settimeout(left_s)
+            if data := connection.recv(1 << 16):
+                answer.feed(data)
+            elif not answer.end():
+                raise ConnectionError("it closed the connection before its answer was complete")
+            if len(answer.content) > MOST_BODY_BYTES:
+                raise MalformedError(f"it has more than {MOST_BODY_BYTES // 2**20} MiB")
+    if not answer.complete:
+        raise TimeoutError(f"no whole answer within {within_s:.3g} s")
     return Reply(
         status=answer.status,
         reason=answer.reason,

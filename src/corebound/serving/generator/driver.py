@@ -227,10 +227,8 @@ class LoadDriver:
     async def warm_up(self) -> Samples:
         """Send the warm-up requests over all existing connections."""
         samples = Samples(self._traffic.warmup_requests)
-        until_ns = self._clock_ns() + _WARM_UP_SHARE * self._search_ns
-        await self._closed(
-            self.connections, samples, self._traffic.warmup_requests, until_ns=until_ns
-        )
+        most_ns, requests = _WARM_UP_SHARE * self._search_ns, self._traffic.warmup_requests
+        await self._closed(self.connections, samples, requests, most_ns=most_ns)
         return samples
 
     async def measure(self) -> tuple[Samples, int]:
@@ -272,12 +270,8 @@ class LoadDriver:
         self._until_ns = began_ns + whole_ns
         saturating = min(LEAST_TRIAL, traffic.requests // 2)
         alone = min(ALONE, traffic.requests // 4)
-        await self._closed(
-            self.connections,
-            samples,
-            saturating,
-            until_ns=began_ns + _SATURATING_SHARE * whole_ns,
-        )
+        most_ns = _SATURATING_SHARE * whole_ns
+        await self._closed(self.connections, samples, saturating, most_ns=most_ns)
         ended_ns, over_before, saturating = self._clock_ns(), samples.over, samples.count
         search = RateSearch(
             capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
@@ -285,13 +279,8 @@ class LoadDriver:
             least_per_s=traffic.least_per_s,
         )
         if not search.is_hopeless:
-            await self._closed(
-                self.connections[:1],
-                samples,
-                alone,
-                first=saturating,
-                until_ns=ended_ns + _ALONE_SHARE * whole_ns,
-            )
+            one, most_ns = self.connections[:1], _ALONE_SHARE * whole_ns
+            await self._closed(one, samples, alone, first=saturating, most_ns=most_ns)
             alone = samples.count - saturating
         over = samples.over - over_before
         if over > MOST_OVER_ALONE * alone:
@@ -339,12 +328,11 @@ class LoadDriver:
         *,
         first: int = 0,
         from_ns: int | None = None,
-        until_ns: float = math.inf,
+        most_ns: float = math.inf,
     ) -> None:
         """Run a closed loop: each connection sends its next request when its last has ended.
 
-        The results are stored from the index `first` on. No more requests are sent once it is
-        `until_ns`, but one by each connection.
+        The results are stored from the index `first` on. After `most_ns`, no more are sent.
         """
         indexes = iter(range(first, first + requests))
         began_ns = self._clock_ns()
@@ -352,7 +340,7 @@ class LoadDriver:
             connection.free_ns = began_ns
         await asyncio.gather(
             *(
-                self._send_in_sequence(connection, samples, indexes, from_ns, until_ns)
+                self._send_in_sequence(connection, samples, indexes, from_ns, began_ns + most_ns)
                 for connection in connections
             )
         )
