@@ -56,7 +56,7 @@ def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> 
         '  requests: {url: "http://127.0.0.1:{port}/", expect: {text: ok}}\n'
         "parameters: {concurrency: 4}\n" + MEASURE
     )
-    race = ("--objective", "rate", "--bound", "p99=500ms", "--budget", "60s")
+    race = ("--objective", "rate", "--bound", "p99=500ms", "--budget", "90s")
 
     tuned = corebound(tmp_path, "tune", "own.yaml", *race, "--json")
 
