@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,36 @@ def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
     assert {tuple(line.split()[2:]) for line in seen.read_text().splitlines()} == {
         ("given", "unset", "set")
     }
+
+
+NAMED = """\
+schema: 1
+name: named
+title: A program
+question: Is it found?
+workload: {command: [own-tool], prepare: [sh, -c, "command -v python > which"]}
+environment: ENVIRONMENT
+working_directory: scenario
+measure: {iterations: 2, launches: {min: 2, max: 2}, relaunch_disturbed: 0, alternate: never}
+"""
+
+
+def test_a_program_is_found_in_the_environment_that_the_scenario_names(tmp_path: Path) -> None:
+    programs = tmp_path / "own" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    (programs / "own-tool").write_text("#!/bin/sh\n")
+    (programs / "own-tool").chmod(0o755)
+    file = tmp_path / "named.yaml"
+    file.write_text(NAMED.replace("ENVIRONMENT", "{python: own}"))
+
+    document = json.loads(corebound(tmp_path, "run", "named.yaml", "--json").out)
+
+    assert document["launches"] == {"ok": 2}
+    assert (tmp_path / "which").read_text() == f"{programs}/python\n"
+
+    file.write_text(NAMED.replace("ENVIRONMENT", "host"))
+    completed = corebound(tmp_path, "run", "named.yaml")
+
+    assert completed.code == 3
+    assert "`own-tool` is not on PATH" in completed.out + completed.err

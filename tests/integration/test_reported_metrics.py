@@ -111,36 +111,3 @@ def test_sqlite_is_measured_through_a_file_that_it_writes(tmp_path: Path) -> Non
 
     assert document["launches"] == {"ok": 2}
     assert document["cells"][0]["metrics"][0]["unit"] == "rows/s"
-
-
-@needs.sysbench
-def test_sysbench_gets_its_threads_and_is_compared_by_its_rate(tmp_path: Path) -> None:
-    file = scenario(
-        tmp_path / "suite",
-        "workload: {command: [sysbench, cpu, '--threads={threads}', --time=1, run]}\n"
-        "metric: {name: events, unit: 1/s, better: higher,"
-        " regex: 'events per second:\\s+([\\d.]+)'}\n",
-    )
-
-    document = json.loads(corebound(tmp_path, "run", file, "--json").out)
-
-    assert document["launches"] == {"ok": 2}
-    assert document["cells"][0]["metrics"][0]["value"] > 1
-
-
-@needs.ab
-def test_ab_is_compared_by_its_rate_on_a_port_that_is_free(tmp_path: Path) -> None:
-    wait = "until ab -n 1 http://127.0.0.1:{port}/ >/dev/null 2>&1; do sleep 0.05; done"
-    file = scenario(
-        tmp_path / "suite",
-        "workload:\n  shell: true\n  command: >-\n"
-        f"    {sys.executable} -m http.server {{port}} >/dev/null 2>&1 & {wait};\n"
-        "    ab -n 100 -c 2 http://127.0.0.1:{port}/; kill $!\n"
-        "metric: {name: requests, unit: 1/s, better: higher,"
-        " regex: 'Requests per second:\\s+([\\d.]+)'}\n",
-    )
-
-    document = json.loads(corebound(tmp_path, "run", file, "--json").out)
-
-    assert document["launches"] == {"ok": 2}
-    assert document["cells"][0]["metrics"][0]["value"] > 1

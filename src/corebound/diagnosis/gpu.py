@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 
 from corebound.diagnosis.evidence import (
     CellEvidence,
@@ -24,28 +25,8 @@ BUSY_SHARE = 0.8
 _LEAST_READINGS = 4
 
 
-def starved(cell: CellEvidence, _: Evidence) -> Finding | None:
-    """The GPU is idle for most of the time, while a process that prepares data is always busy."""
-    return _of_class(cell, "gpu-starved")
-
-
-def waits(cell: CellEvidence, _: Evidence) -> Finding | None:
-    """The GPU is idle for most of the time, though no process is busy preparing data."""
-    return _of_class(cell, "gpu-waits")
-
-
-def fluctuates(cell: CellEvidence, _: Evidence) -> Finding | None:
-    """The GPU is busy in some readings only."""
-    return _of_class(cell, "gpu-fluctuates")
-
-
-def busy(cell: CellEvidence, _: Evidence) -> Finding | None:
-    """The GPU limits the step."""
-    return _of_class(cell, "gpu-busy")
-
-
-def _of_class(cell: CellEvidence, rule: str) -> Finding | None:
-    """The finding of a class of the guide, and what to set; None if the cell has another class."""
+def _class_of(cell: CellEvidence) -> Finding | None:
+    """How busy the cell keeps its GPU, and what to set; None if there are too few readings."""
     readings = sorted(
         share
         for launch in cell.ok
@@ -70,8 +51,6 @@ def _of_class(cell: CellEvidence, rule: str) -> Finding | None:
         own = "gpu-fluctuates"
         what = f"{text}, and it fluctuates: preprocessing and the network take turns."
         fix = _fix(cell)
-    if own != rule:
-        return None
     return cell.finding(
         rule=own,
         tone="plain" if own == "gpu-busy" else "warn",
@@ -125,3 +104,16 @@ def _fix(cell: CellEvidence) -> str:
         f"Prepare batches in parallel processes: {more}, of one thread each, up to one per core."
         " `corebound tune` with `--vary loaders` finds the number. Then try a larger `batch`."
     )
+
+
+def _rule(name: str) -> Callable[[CellEvidence, Evidence], Finding | None]:
+    """The rule that finds one class only: what is found of several cells is one finding a rule."""
+
+    def find(cell: CellEvidence, _: Evidence) -> Finding | None:
+        found = _class_of(cell)
+        return found if found is not None and found.rule == name else None
+
+    return find
+
+
+RULES = tuple(map(_rule, ("gpu-starved", "gpu-waits", "gpu-fluctuates", "gpu-busy")))

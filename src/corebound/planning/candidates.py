@@ -8,8 +8,8 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from corebound.errors import InputError
-from corebound.machine.topology import Topology
-from corebound.planning.cpu_selection import cores_of
+from corebound.machine.topology import Topology, cpu_list
+from corebound.planning.cpu_selection import core_by_core, cores_of, one_cpu_per_core, packed
 from corebound.scenario.builtin_workloads import SHAPES_BY_PARAMETER
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
@@ -43,6 +43,7 @@ def choices(
     vary_workers: bool,
     workers: int,
     blas_layers: Collection[str] = (),
+    vary_threads: bool = True,
 ) -> tuple[Choice, ...]:
     """The choices of bindings, threads, wait policies and workers, without duplicates.
 
@@ -57,6 +58,7 @@ def choices(
         vary_workers: Whether the number of workers may change, as for throughput.
         workers: The workload's own number of workers.
         blas_layers: The threading layers of the BLAS that NumPy uses.
+        vary_threads: Whether the number of threads changes anything; else that of CPUs varies.
     """
     cores = len(cores_of(topology.allowed))
     runtime = RUNTIMES[framework]
@@ -92,7 +94,18 @@ def choices(
         for threads in counts
         for binding in bindings
     ]
+    if not vary_threads:
+        found = [{key: one[key] for key in one if key != "threads"} for one in found]
+        found += [{**found[0], "binding": binding} for binding in _fewer_cpus(topology, counts)]
     return distinct(found)
+
+
+def _fewer_cpus(topology: Topology, counts: Sequence[int]) -> Iterable[dict[str, str]]:
+    """One CPU of each of so many cores that are close together; `one-cpu` is tried anyway."""
+    cores = one_cpu_per_core(cores_of(topology.allowed))
+    for count in counts:
+        if count > 1:
+            yield {"cpus": cpu_list(core_by_core(packed(cores, count, topology)[:count]))}
 
 
 def _thread_counts(cores: int) -> list[int]:
@@ -161,6 +174,7 @@ class SearchSpace(Struct, frozen=True, kw_only=True):
         keys: What the choices vary.
         document: The scenario without its matrix, with the profile applied.
         load: The parameters that the scenario varies and that all candidates share.
+        varies_threads: Whether the number of threads may vary.
     """
 
     found: tuple[Choice, ...]
@@ -168,6 +182,7 @@ class SearchSpace(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     document: Mapping[str, Any]
     load: tuple[tuple[str, str], ...]
+    varies_threads: bool = True
 
     def with_candidates(self, found: Sequence[Choice]) -> dict[str, Any]:
         """The scenario whose matrix is these candidates, and whose baseline is the first."""
@@ -185,6 +200,7 @@ def search_space(
     vary: Collection[str],
     profile: ProfileName | None,
     blas_layers: Collection[str] = (),
+    follows_threads: bool = True,
 ) -> SearchSpace:
     """The candidates of a scenario for an objective of `corebound tune`.
 
@@ -197,6 +213,8 @@ def search_space(
         vary: Parameters of the workload that may change, because they do not change its work.
         profile: The profile of the run.
         blas_layers: The threading layers of the BLAS that NumPy uses.
+        follows_threads: Whether the program of a command or a server follows variables that set
+            the number of threads, such as OMP_NUM_THREADS.
 
     Raises:
         InputError: The cells differ in a parameter that may not change, one that may change does
@@ -229,6 +247,9 @@ def search_space(
     expanded = ["binding", "threads", "wait_policy", "workers"]
     if "OMP_WAIT_POLICY" in scenario.env:
         expanded.remove("wait_policy")
+    varies_threads = follows_threads or _takes_threads(scenario, baseline)
+    if not varies_threads:
+        expanded.remove("threads")
     keys = tuple(
         dict.fromkeys([*expanded, *own_settings, *(f"parameters.{name}" for name in vary)])
     )
@@ -239,6 +260,7 @@ def search_space(
         vary_workers=OBJECTIVES[objective].varies_workers and _takes_workers(scenario),
         workers=baseline.workers,
         blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
+        vary_threads=varies_threads,
     )
     in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
     full = [{**base, **one} for one in in_keys]
@@ -257,15 +279,37 @@ def search_space(
         "parameters": fixed,
         "measure": {**measure, "duplicates": "once"},
     }
-    return SearchSpace(found=found, base=base, keys=keys, document=document, load=load)
+    return SearchSpace(
+        found=found,
+        base=base,
+        keys=keys,
+        document=document,
+        load=load,
+        varies_threads=varies_threads,
+    )
 
 
 def _takes_workers(scenario: Scenario) -> bool:
     """Whether corebound, or the command of the user's server, starts as many workers as asked."""
+    return not isinstance(scenario.workload, ServerWorkload) or _names(scenario, "workers")
+
+
+def _takes_threads(scenario: Scenario, cell: Cell) -> bool:
+    """Whether a workload gets its number of threads, as far as the scenario says so."""
+    return (
+        isinstance(scenario.workload, str)
+        or cell.framework not in {"none", "own-server"}
+        or "threads" in {*scenario.model_fields_set, *dict(cell.axes)}
+        or _names(scenario, "threads")
+    )
+
+
+def _names(scenario: Scenario, placeholder: str) -> bool:
+    """Whether the command or a variable of a scenario names a placeholder."""
     workload = scenario.workload
-    if not isinstance(workload, ServerWorkload):
-        return True
-    return "workers" in workload.placeholders() | placeholders_in(" ".join(scenario.env.values()))
+    values = [value for value in scenario.env.values() if value is not None]
+    used = frozenset[str]() if isinstance(workload, str) else workload.placeholders()
+    return placeholder in used | placeholders_in(" ".join(values))
 
 
 def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:

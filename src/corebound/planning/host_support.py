@@ -58,6 +58,8 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
         huge_pages: How transparent huge pages can be set.
         openmp: For each environment, what to preload for an OpenMP runtime.
         without_framework: The environments that lack a framework of their cells, and why.
+        without_program: The cells whose command or server starts a program that is not found, by
+            their ids, and why.
     """
 
     topology: Topology
@@ -70,6 +72,7 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
     huge_pages: HugePageSupport = HugePageSupport()
     openmp: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     without_framework: Mapping[tuple[str, Framework], CannotRun] = field(default_factory=dict)
+    without_program: Mapping[str, CannotRun] = field(default_factory=dict)
 
     def openmp_of(self, cell: Cell) -> str | None:
         """What to preload for a cell's OpenMP runtime; None if nothing is needed or known."""
@@ -84,6 +87,7 @@ def cannot_run(scenario: Scenario, cell: Cell, host: HostCapabilities) -> Cannot
         or _missing_program(cell, host)
         or _missing_instructions(scenario, cell, host)
         or _missing_environment(cell, host)
+        or host.without_program.get(cell.id)
         or _impossible_huge_pages(cell, host.huge_pages)
         or _missing_openmp(cell, host)
     )

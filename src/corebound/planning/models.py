@@ -79,7 +79,7 @@ class CannotRun(Struct, frozen=True, kw_only=True):
         what: The reason, in a sentence.
         fix: How to fix it, in a sentence.
         cause: `host` if the host cannot run the cell, `environment` if its environment has
-            not been made, `build` if making it failed.
+            not been made or a program is missing, `build` if making it failed.
     """
 
     what: str

@@ -18,8 +18,9 @@ from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.planning.servers import traffic_of
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.cell import Cell, is_project
+from corebound.scenario.cell import HOST, Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
+from corebound.scenario.matrix import axis_text
 from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
@@ -32,7 +33,7 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measure_for,
 )
-from corebound.scenario.placeholders import fill
+from corebound.scenario.placeholders import fill, placeholders_in
 from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
@@ -167,7 +168,7 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
     return replace(
         planned,
         commands=tuple(start(slot, openmp=openmp) for slot in slots),
-        requests=tuple(_request(given, cell, placement, slot) for slot in slots),
+        requests=tuple(_request(given, cell, placement, slot, python) for slot in slots),
         threads=intra_op(cell, placement) or _default_threads(cell, placement, host.topology),
     )
 
@@ -205,7 +206,9 @@ _GPU_ITERATIONS = 10_000
 _PILOT_SHARE = 0.25
 
 
-def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> protocol.Request:
+def _request(
+    given: _Given, cell: Cell, placement: Placement, slot: int, python: str
+) -> protocol.Request:
     measure, folder, workload = given.measure, given.folder, given.scenario.workload
     is_pilot = measure.iterations == "auto"
     least = _LEAST_REPORTING if cell.metrics else _LEAST_PILOT_ITERATIONS
@@ -234,6 +237,7 @@ def _request(given: _Given, cell: Cell, placement: Placement, slot: int) -> prot
         gpus=cell.gpus,
         project=is_project(cell.environment),
         awaits=given.scenario.is_async,
+        programs=None if cell.environment == HOST else str(PurePath(python).parent),
         metrics=[_metric(source, values) for source in given.scenario.metrics],
     )
 
@@ -255,12 +259,16 @@ def _metric(source: MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
 
 # What a shortened launch has at least: one iteration to warm up, and two for a median.
 _LEAST_SHORT = 3
+# In less time, a search for a rate learns too little of a server with a few answers a second.
+_LEAST_SEARCH_S = 30.0
 # So few only where they do not take this many times as long as the launch should.
 _SHORT_OVERRUN = 5
 
 
 def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> PlannedCell:
-    """The cell; its launches iterate for about a time at most. Those of servers stay as they are.
+    """The cell; its launches iterate, or search for a rate, for about a time at most.
+
+    Those of servers with other traffic stay as they are.
 
     Args:
         planned: The cell.
@@ -277,7 +285,30 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
         )
         for request in planned.requests
     )
-    return replace(planned, requests=tuple(requests))
+    traffic = planned.traffic
+    if traffic is not None and traffic.shape == "rate-search":
+        traffic = replace(traffic, search_s=max(most_s, _LEAST_SEARCH_S))
+    return replace(planned, requests=tuple(requests), traffic=traffic)
+
+
+def started_programs(workload: AnyWorkload, cell: Cell, folder: str) -> tuple[str, ...]:
+    """The programs that a cell's commands or server start, as they are executed.
+
+    Args:
+        workload: The workload; a function starts none.
+        cell: The cell.
+        folder: The folder of the scenario.
+
+    Returns:
+        Names to search in PATH, and paths; without those that only a placement decides.
+    """
+    values = {name: axis_text(value) for name, value in cell.parameters}
+    if isinstance(workload, ServerWorkload):
+        server = workload.filled(values).server
+        programs = [beside_scenario(server.command[0], folder)] if server is not None else []
+    else:
+        programs = [words[0] for words in _commands(workload, values, folder).values()]
+    return tuple(program for program in programs if not placeholders_in(program))
 
 
 def own_program(workload: AnyWorkload, cell: Cell, placement: Placement) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from corebound.analysis.wording import count
 from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import CONTINUES, Kind
 from corebound.records.telemetry import Disturbance, Refusal
+from corebound.serving.checks import bottleneck_evidence
 from corebound.stats.interference import (
     BusyThreads,
     busy_threads,
@@ -148,9 +149,18 @@ def _is_too_disturbed(result: LaunchResult, disturbance: Disturbance | None, kin
     """Whether to refuse a launch; a suspended launch may also have timed out."""
     if result.status == "timed-out":
         return disturbance is not None and "suspension" in disturbance.by
-    # A disturbance may also be why a server seems too slow for a race.
-    judged = result.status in {"ok", "dropped"}
+    # A disturbance may also be why a server seems too slow for a race, or its requests were late.
+    judged = result.status in {"ok", "dropped"} or _has_late_generator(result)
     return judged and is_too_much(disturbance, result.host, kind)
+
+
+def _has_late_generator(result: LaunchResult) -> bool:
+    """Whether a launch is invalid for its load generator alone."""
+    if result.status != "invalid" or (served := result.served) is None:
+        return False
+    return result.evidence == bottleneck_evidence(
+        served.answered, served.traffic, len(served.generator_cpus)
+    )
 
 
 def _refused(result: LaunchResult, disturbance: Disturbance | None, kind: Kind) -> Screened:

@@ -104,6 +104,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
         bound_ms: Latency bound of a request; `server` and `rate-search` only.
         least_per_s: `rate-search` ends once no rate from this one on can be within the bound; None:
             it searches for any.
+        search_s: `rate-search` ends after this time with what it has found, in seconds; None: once
+            its requests are sent.
         client: The program that sends them; `ab` with `closed` only.
         seed: Seed of the arrival times, if they are random.
         timeout_s: A request that takes longer than this counts as an error. The time counts
@@ -119,6 +121,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     samples_a_query: Count | None = None
     bound_ms: Positive | None = None
     least_per_s: Positive | None = None
+    search_s: Positive | None = None
     client: Client = "corebound"
     seed: Signed = 0
     timeout_s: Positive = 300.0
@@ -133,8 +136,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
         _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN_SHAPES)
         _matches("samples_a_query", self.samples_a_query, belongs=self.shape == "multi-stream")
         _matches("bound_ms", self.bound_ms, belongs=self.shape in BOUNDED_SHAPES)
-        if self.least_per_s is not None and self.shape != "rate-search":
-            raise ValueError("only a search for a rate has a least one")
+        if (self.least_per_s or self.search_s) and self.shape != "rate-search":
+            raise ValueError("only a search for a rate has a least one, and a time")
         if self.samples_a_query and self.requests % self.samples_a_query:
             raise ValueError("a traffic's queries are whole")
         if self.client == "ab" and self.shape != "closed":

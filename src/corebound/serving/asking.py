@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing, suppress
-from threading import Timer
+from contextlib import ExitStack, suppress
 from types import MappingProxyType
 
 from msgspec import Struct
 
-from corebound.serving.generator.http import MOST_BODY_BYTES
+from corebound.serving.generator.http import (
+    MOST_BODY_BYTES,
+    MalformedError,
+    Response,
+    request,
+)
 
 LOOPBACK = "127.0.0.1"
 # How long a server may take to say whether it is ready.
@@ -57,32 +60,58 @@ def ask(
 
     Raises:
         OSError: there is no connection, or no whole answer in time.
-        http.client.HTTPException: the answer is not HTTP, or too long.
+        MalformedError: the answer is not HTTP, or too long.
+        ValueError: the method, path or a header contains characters that are not allowed.
     """
-    by_s = time.monotonic() + within_s
-    with closing(http.client.HTTPConnection(host, port, timeout=within_s)) as connection:
-        connection.connect()
-        # A timeout of the socket begins anew with each byte.
-        end = Timer(max(0.0, by_s - time.monotonic()), _shut_down, (connection.sock,))
-        end.daemon = True
-        end.start()
-        try:
-            connection.request(method, path, body, headers=dict(headers))
-            answer = connection.getresponse()
-            content = answer.read(MOST_BODY_BYTES + 1)
-            if len(content) <= MOST_BODY_BYTES and answer.length:
-                raise http.client.IncompleteRead(content, answer.length)
-        except (OSError, http.client.HTTPException):
-            _require_in_time(by_s, within_s)
-            raise
-        finally:
-            end.cancel()
-    _require_in_time(by_s, within_s)
-    if len(content) > MOST_BODY_BYTES:
-        raise http.client.HTTPException(f"its answer has more than {MOST_BODY_BYTES // 2**20} MiB")
-    return Reply(
-        status=answer.status, reason=answer.reason, content=content, closes=answer.will_close
+    question = request(
+        method=method,
+        host=host,
+        port=port,
+        path=path,
+        content_type=None,
+        body=body,
+        headers=headers,
     )
+    by_s = time.monotonic() + within_s
+    answer = _Answer(to_head=method == "HEAD")
+    with (
+        suppress(TimeoutError),
+        socket.create_connection((host, port), timeout=within_s) as connection,
+    ):
+        connection.sendall(question)
+        # A timeout of the socket begins anew with each byte.
+        while not answer.complete and (left_s := by_s - time.monotonic()) > 0:
+            connection.settimeout(left_s)
+            if data := connection.recv(1 << 16):
+                answer.feed(data)
+            elif not answer.end():
+                raise ConnectionError("it closed the connection before its answer was complete")
+            if len(answer.content) > MOST_BODY_BYTES:
+                raise MalformedError(f"it has more than {MOST_BODY_BYTES // 2**20} MiB")
+    if not answer.complete:
+        raise TimeoutError(f"no whole answer within {within_s:.3g} s")
+    return Reply(
+        status=answer.status,
+        reason=answer.reason,
+        content=bytes(answer.content),
+        closes=not answer.keeps,
+    )
+
+
+class _Answer(Response):
+    """An answer as the load generator reads it, with its body and its reason."""
+
+    def __init__(self, *, to_head: bool) -> None:
+        self.content = bytearray()
+        self.reason = ""
+        super().__init__(to_head=to_head, receive=self.content.extend)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.reason = ""
+
+    def on_status(self, reason: bytes) -> None:
+        self.reason += reason.decode("latin-1")
 
 
 def free_ports(count: int) -> tuple[int, ...]:
@@ -94,13 +123,3 @@ def free_ports(count: int) -> tuple[int, ...]:
             server_socket.bind((LOOPBACK, 0))
             ports.append(int(server_socket.getsockname()[1]))
     return tuple(ports)
-
-
-def _shut_down(connection: socket.socket) -> None:
-    with suppress(OSError):  # it may have ended just now
-        connection.shutdown(socket.SHUT_RDWR)
-
-
-def _require_in_time(by_s: float, within_s: float) -> None:
-    if time.monotonic() >= by_s:
-        raise TimeoutError(f"no whole answer within {within_s:.3g} s")

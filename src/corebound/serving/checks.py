@@ -159,11 +159,7 @@ def launch_violations(
 
     Without a command, the workers of the server write no reports: only their CPUs are verified.
     """
-    of_setup = (
-        cpu_violations(placement, workers)
-        if command is None
-        else setup_violations(placement, command, workers)
-    )
+    of_setup = setup_violations(placement, command, workers)
     of_generator = bottleneck_evidence(served.answered, served.traffic, len(served.generator_cpus))
     if not of_setup:
         return of_generator, _GENERATOR_FIX
@@ -171,23 +167,23 @@ def launch_violations(
 
 
 def setup_violations(
-    placement: Placement, command: Command, workers: Sequence[Worker]
+    placement: Placement, command: Command | None, workers: Sequence[Worker]
 ) -> tuple[str, ...]:
-    """Every deviation from the requested setup, as in `verification.binding_violations`."""
-    silent = tuple(
-        f"worker {worker.slot} reported no thread counts" for worker in workers if not worker.python
-    )
-    reporting = [worker for worker in workers if worker.python]
-    commands = [command] * len(reporting)
-    return silent + verification.binding_violations(
-        placement, commands, reporting, [()] * len(reporting)
-    )
+    """Every deviation from the requested setup, as in `verification.binding_violations`.
 
-
-def cpu_violations(placement: Placement, workers: Sequence[Worker]) -> tuple[str, ...]:
-    """Every thread of a worker that was not allowed its CPUs, or was seen on others."""
-    commands = [Command(argv=(), env=())] * len(workers)
-    return verification.binding_violations(placement, commands, workers, [()] * len(workers))
+    Without a command, every thread that was not allowed its CPUs, or was seen on others.
+    """
+    reporting = [worker for worker in workers if command is None or worker.python]
+    silent = {worker.slot for worker in workers} - {worker.slot for worker in reporting}
+    return (
+        *(f"worker {slot} reported no thread counts" for slot in sorted(silent)),
+        *verification.binding_violations(
+            placement,
+            [command or Command(argv=(), env=())] * len(reporting),
+            reporting,
+            [()] * len(reporting),
+        ),
+    )
 
 
 def _affinities(threads: Sequence[ThreadEvidence]) -> tuple[tuple[int, ...], ...]:

@@ -5,11 +5,11 @@ A running service, which corebound does not start, has no processes.
 
 from __future__ import annotations
 
-import http.client
 import mimetypes
 import os
 import signal
 import socket
+from http.client import HTTP_PORT
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -131,7 +131,7 @@ class DeclaredServer:
         return GeneratorOrder(
             traffic=traffic,
             host=self._reached,
-            port=url.port or http.client.HTTP_PORT,
+            port=url.port or HTTP_PORT,
             path=_target(url),
             method=asked.sent_method,
             content_type=self._content_type(),
@@ -155,7 +155,7 @@ class DeclaredServer:
 
     def _refusal(self) -> str | None:
         """Why no connection is accepted; None if one is."""
-        address = (self._url.hostname or "", self._url.port or http.client.HTTP_PORT)
+        address = (self._url.hostname or "", self._url.port or HTTP_PORT)
         try:
             with socket.create_connection(address, timeout=QUERY_TIMEOUT_S) as reached:
                 self._reached = str(reached.getpeername()[0])
@@ -171,11 +171,11 @@ class DeclaredServer:
         try:
             status = ask(
                 address.hostname or "",
-                address.port or http.client.HTTP_PORT,
+                address.port or HTTP_PORT,
                 _target(address),
                 within_s=QUERY_TIMEOUT_S,
             ).status
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError) as error:
             return f"{address.geturl()}: {error}"
         if not 200 <= status <= 299:
             return f"{address.geturl()}: status {status}"
@@ -237,7 +237,7 @@ class DeclaredServer:
                 headers=kind | order.headers,
                 within_s=min(ANSWER_S, left_s),
             )
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except (OSError, ValueError) as error:
             raise silent(error, self.distribution) from error
         content = reply.content
         wrong = answer_error(reply.status, content, expected=order.status, text=order.answer_text)

@@ -76,50 +76,26 @@ def recipe_of(cell: Cell) -> ModelRecipe:
     )
 
 
+def _named(name: str) -> property:
+    return property(lambda model: model.folder / name)
+
+
 class ServedModel(Struct, frozen=True, kw_only=True):
-    """The files of a served model: the network, a request and the expected answer."""
+    """The files of a served model in their folder.
+
+    Attributes:
+        file, onnx, gguf: The network in TorchScript, in ONNX, or in llama.cpp's format.
+        archive: The network packed for TorchServe.
+        jpeg, json: The body of every request: an image; in base64 for a server that accepts JSON.
+        text_request: The request to a language model whose answer is known.
+        expected: The right answer, as JSON: [class, probability] pairs, or a text.
+    """
 
     folder: Path
-
-    @property
-    def file(self) -> Path:
-        """The network in TorchScript."""
-        return self.folder / "model.pt"
-
-    @property
-    def onnx(self) -> Path:
-        """The network in ONNX."""
-        return self.folder / "model.onnx"
-
-    @property
-    def archive(self) -> Path:
-        """The network packed for TorchServe."""
-        return self.folder / "classifier.mar"
-
-    @property
-    def jpeg(self) -> Path:
-        """The body of every request: a JPEG image."""
-        return self.folder / "image.jpg"
-
-    @property
-    def json(self) -> Path:
-        """The request body for a server that accepts only JSON: the JPEG image in base64."""
-        return self.folder / "image.json"
-
-    @property
-    def gguf(self) -> Path:
-        """A language model for llama.cpp."""
-        return self.folder / "model.gguf"
-
-    @property
-    def text_request(self) -> Path:
-        """The request to a language model whose answer is known."""
-        return self.folder / "request.json"
-
-    @property
-    def expected(self) -> Path:
-        """The right answer, as JSON: [class, probability] pairs, or a text."""
-        return self.folder / "expected.json"
+    file, onnx, gguf = map(_named, ("model.pt", "model.onnx", "model.gguf"))
+    archive = _named("classifier.mar")
+    jpeg, json, text_request = map(_named, ("image.jpg", "image.json", "request.json"))
+    expected = _named("expected.json")
 
 
 def served_model(

@@ -5,7 +5,6 @@ Besides, their workers report themselves, and the right answer is known.
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
 import os
@@ -13,6 +12,7 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 from corebound.machine.procfs import process_stat
@@ -224,8 +224,10 @@ class TorchServe(BuiltInServer):
     def workers(self) -> tuple[ServerWorker, ...]:
         """The workers by the management API; the ping API is healthy before they are ready."""
         try:
-            document = _query(self._management, f"/models/{MODEL_NAME}")
-        except (OSError, http.client.HTTPException, ValueError):
+            path = f"/models/{MODEL_NAME}"
+            reply = ask(LOOPBACK, self._management, path, within_s=QUERY_TIMEOUT_S)
+            document = json.loads(reply.content) if reply.status == HTTPStatus.OK else None
+        except (OSError, ValueError):
             return ()
         if not isinstance(document, list) or not document:
             return ()
@@ -244,18 +246,8 @@ class TorchServe(BuiltInServer):
     def stop(self, pids: tuple[int, ...]) -> None:
         """Terminate the Java process, which ends its workers; its wrapper would not end them."""
         for pid in pids:
-            if _is_java(pid):
+            if (stat := process_stat(pid)) is not None and stat.name == "java":
                 os.kill(pid, signal.SIGTERM)
-
-
-def _query(port: int, path: str) -> object:
-    reply = ask(LOOPBACK, port, path, within_s=QUERY_TIMEOUT_S)
-    return json.loads(reply.content) if reply.status == http.client.OK else None
-
-
-def _is_java(pid: int) -> bool:
-    stat = process_stat(pid)
-    return stat is not None and stat.name == "java"
 
 
 def server_of(

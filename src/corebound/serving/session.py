@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from corebound.errors import CoreboundError
 from corebound.launch import cpu_quota, verification
 from corebound.launch.launch import (
@@ -45,6 +47,8 @@ from corebound.worker import protocol
 STOP_S = 20.0
 # The launch fails if more than this share of requests fails: throughput is then meaningless.
 MOST_ERRORS = 0.01
+# The share of a launch's time that a search for a rate may take, warm-up included.
+_SEARCH_SHARE = 0.9
 # The errors of a server that closes a connection before it answers.
 _CLOSED = {"closed", "reset"}
 
@@ -260,7 +264,14 @@ class _Session:
         if self._served and answered is not None and (search := answered.search) is not None:
             if search.within_per_s is not None or why_dropped(self._served) is not None:
                 return
-            tried = min((trial.rate_per_s for trial in search.trials), default=0.0)
+            if not search.trials:
+                raise ServerError(
+                    what=f"it answers {search.capacity_per_s or 0.0:.3g} requests per second, too"
+                    " few to search for a rate in the time of a launch.",
+                    where=server.distribution,
+                    fix="Use a larger `--budget` or `measure.timeout_s`, or shorter requests.",
+                )
+            tried = min(trial.rate_per_s for trial in search.trials)
             raise ServerError(
                 what=f"even at {tried:.3g} requests per second, more than 1 % of requests took"
                 f" longer than {self._spec.traffic.bound_ms:g} ms.",
@@ -286,8 +297,16 @@ class _Session:
         pid = self._processes.spawn(command, pipes=self._connection.child_ends)
         # Set this before its first thread starts, so that all its threads inherit it.
         os.sched_setaffinity(pid, spec.generator_cpus)
-        self._connection.started(pid, server.order(self._spec.traffic))
+        self._connection.started(pid, server.order(self._traffic_in_time()))
         self._listen(lambda: self._connection.warmed is not None)
+
+    def _traffic_in_time(self) -> Traffic:
+        """The traffic, of which a search for a rate ends before the launch would time out."""
+        asked = self._spec.traffic
+        if asked.shape != "rate-search":
+            return asked
+        most_s = max(_SEARCH_SHARE * self._processes.left_s, POLL_S)
+        return replace(asked, search_s=min(most_s, asked.search_s or most_s))
 
     def _tree(self) -> tuple[int, ...]:
         """The processes of the server, its root first."""

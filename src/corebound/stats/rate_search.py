@@ -37,6 +37,10 @@ LEAST_LOAD = 1 / 128
 # Before the trials, so many requests go out one after the other, none of which waits for another.
 # If more than this share is over the bound, no rate can be within it.
 ALONE = 50
+# Where time is short, a trial has this share of what is left, and at least so many requests. A late
+# one among these says more than none: the launches together make up for it.
+_TIME_SHARE = 1 / 3
+_LEAST_SHORT = 20
 MOST_OVER_ALONE = 0.1
 _GROW, _SHRINK = 1.5, 0.5
 _STEEPNESS = 0.25
@@ -124,8 +128,12 @@ class RateSearch:
         self._left = requests
         self._sent = 0
 
-    def next(self) -> tuple[float, int] | None:
-        """The rate and the number of requests of the next trial; None if the search has ended."""
+    def next(self, *, left_s: float = math.inf) -> tuple[float, int] | None:
+        """The rate and the number of requests of the next trial; None if the search has ended.
+
+        Args:
+            left_s: The time that is left, in seconds.
+        """
         is_short = bool(self.trials) and self._left < LEAST_TRIAL
         if self._left <= 0 or is_short or self.is_hopeless:
             return None
@@ -135,7 +143,9 @@ class RateSearch:
         requests = min(self._left, max(LEAST_TRIAL, round(self._sent * TRIAL_GROWTH)))
         # The last trial has the rest, so that none is too short.
         self._planned = self._left if self._left - requests < LEAST_TRIAL else requests
-        return rate_per_s, self._planned
+        if (most := rate_per_s * left_s) < self._planned / _TIME_SHARE:
+            self._planned = min(self._planned, max(round(most * _TIME_SHARE), _LEAST_SHORT))
+        return None if self._planned > most else (rate_per_s, self._planned)
 
     def add(self, trial: RateTrial) -> None:
         """Note the result of a trial."""

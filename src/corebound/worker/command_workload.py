@@ -169,6 +169,9 @@ def make_workload(request: Request) -> CommandWorkload:
     """
     if request.command is None:
         raise ValueError("the request names no command")
+    if request.programs is not None:
+        searched = (request.programs, os.environ.get("PATH", os.defpath))
+        os.environ["PATH"] = os.pathsep.join(searched)
     port = _free_port()
     for name, value in os.environ.items():
         if _PORT in value:

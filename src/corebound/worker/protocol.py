@@ -165,6 +165,7 @@ class Request(Struct):
         metrics: How the values that a command reports are found, as fields of `MetricSource`.
         awaits: Whether the function, its step, its check and its teardown may be
             asynchronous. Their results are then awaited, on one event loop.
+        programs: The folder in which a command is searched before PATH; None: none.
     """
 
     target: str | None
@@ -187,6 +188,7 @@ class Request(Struct):
     cleanup: list[str] | None = None
     fallback_path: Sequence[str] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
+    programs: str | None = None
 
 
 class MetricSource(Struct):

@@ -59,8 +59,8 @@ _REPORTED_BY_RUN = {"tools", "environments"}
 class SuiteNeeds(Struct, frozen=True, kw_only=True):
     """The programs and the environments that scenarios need.
 
-    `lacking` says why the project under test cannot be built, and what environments that corebound
-    does not make lack, by the name of the check.
+    `lacking` says why the project under test cannot be built, what environments that corebound
+    does not make lack, and which programs are missing, by the name of the check.
     """
 
     programs: frozenset[str]
@@ -92,6 +92,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         tools=TOOLS | RUNTIME_PROGRAMS,
         pythons=dict.fromkeys(made, sys.executable),
         without_framework={},
+        without_program={},
     )
     planned = [
         cell
@@ -111,6 +112,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
             *[("project", reason) for reason in project.unmade.values()][:1],
             *(one for one in capabilities.build_failures.items() if is_existing(one[0])),
             *((name, reason) for (name, _), reason in capabilities.without_framework.items()),
+            *(("program", one) for one in dict.fromkeys(capabilities.without_program.values())),
         ),
     )
 

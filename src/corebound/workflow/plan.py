@@ -178,7 +178,8 @@ def plan_suite(request: RunRequest, sysfs: Path | None = None) -> RunPlan:
 class CheckedScenario(Struct, frozen=True, kw_only=True):
     """A valid scenario: its name, its cells, and how many of them are the same on this host.
 
-    `missing` says what its project or an environment of the user's lacks; None if nothing.
+    `missing` says what its project or an environment of the user's lacks, or which program is not
+    found; None if nothing.
     """
 
     scenario: str

@@ -318,6 +318,7 @@ def _has_everything(run: Run, file: Path, *, operators: bool) -> bool:
         scenarios.plan_task(scenario, host, profile=run.profile, seed=run.seed)
         for scenario in loaded
     )
+    tasks = with_launches(tasks, run.launches)
     return is_complete(tasks, jsonl.read(file).launches, operators=operators)
 
 
@@ -339,7 +340,9 @@ class _Planner:
         key = request.files, request.profile, request.only, tuple(request.env.items())
         if key not in self._plans:
             self._plans[key] = _plan(_load(request), request, self._notify)
-        return self._plans[key].with_seed(before.seed if request.seed is None else request.seed)
+        seed = before.seed if request.seed is None else request.seed
+        run, tasks = self._plans[key].with_seed(seed)
+        return run, with_launches(tasks, before.launches)
 
 
 def _request_of(run: Run, request: RunRequest) -> RunRequest:
@@ -525,8 +528,10 @@ def _commit_key(run: Run) -> tuple[str, bool, str | None] | None:
     return None if commit is None else (commit.sha, commit.dirty, commit.tree)
 
 
-def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
-    """Copy the tasks with exactly this number of launches for every cell."""
+def with_launches(tasks: Sequence[Task], launches: int | None) -> tuple[Task, ...]:
+    """The tasks with exactly this number of launches for every cell; None: as in the scenarios."""
+    if launches is None:
+        return tuple(tasks)
 
     def exactly(planned: PlannedCell) -> PlannedCell:
         bounds = planned.measure.launches.model_copy(update={"min": launches, "max": launches})

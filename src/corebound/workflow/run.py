@@ -106,9 +106,7 @@ def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:
         prepared = prepare_run(request, notify)
     if prepared.note is not None:
         notify(prepared.note)
-    tasks = prepared.tasks
-    if request.launches is not None:
-        tasks = with_launches(tasks, request.launches)
+    tasks = with_launches(prepared.tasks, request.launches)
     if request.favour_doubtful:
         tasks = prioritise_inconclusive(tasks, prepared.run, request.records)
     return replace(prepared, tasks=tasks)

@@ -18,6 +18,7 @@ from corebound.launch.cpu_quota import quota_support
 from corebound.launch.environments import Environment
 from corebound.launch.existing_environments import is_existing
 from corebound.launch.process_settings import huge_page_support, openmp_runtimes
+from corebound.launch.programs import missing_program
 from corebound.launch.search_path import module_folders
 from corebound.machine import discovery
 from corebound.machine.identity import gpus
@@ -353,6 +354,19 @@ def host_capabilities(
             and (
                 reason := find_module.reason_without(
                     key[1], folder=folder_of(key[0], loaded), python=environment.python
+                )
+            )
+        },
+        without_program={
+            cell.id: reason
+            for scenario in loaded
+            for cell in scenario.cells
+            if (
+                reason := missing_program(
+                    scenario.scenario,
+                    cell,
+                    folder=scenario.folder,
+                    python=environment.python if (environment := made[cell.environment]) else None,
                 )
             )
         },

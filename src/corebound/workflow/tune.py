@@ -17,8 +17,9 @@ from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, stan
 from corebound.analysis.tuning_checks import Proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.wording import capital, count, day
-from corebound.errors import NO_ANSWER, InputError
+from corebound.errors import NO_ANSWER, HostError, InputError
 from corebound.launch.find_module import blas_layers
+from corebound.launch.programs import follows_threads
 from corebound.machine import discovery
 from corebound.machine.doctor.result import HostCheck
 from corebound.planning.candidates import Choice, search_space
@@ -62,6 +63,11 @@ from corebound.workflow.tunings import latest_tunings, stored_checks
 # Fewer blocks seldom decide, and fewer fresh launches give wide intervals.
 _LEAST_BLOCKS = 10
 _USUAL_FRESH = 6
+_NO_THREADS = (
+    "The number of threads is not tried, because the command does not take it. Write `{threads}`"
+    " where it does, such as `--threads={threads}`; or, if it follows OMP_NUM_THREADS,"
+    " `threads: default` beside `workload`."
+)
 # A launch of the screening: five to warm up, and ten for a median.
 _SCREEN_ITERATIONS = 15
 # Of the budget, if files are launched through after the race.
@@ -308,7 +314,10 @@ def _candidates(
         vary=request.vary,
         profile=request.profile,
         blas_layers=_blas_layers(loaded),
+        follows_threads=follows_threads(loaded.scenario, loaded.cells[0], loaded.folder),
     )
+    if not space.varies_threads:
+        notify(_NO_THREADS)
 
     def with_candidates(found: Sequence[Choice]) -> LoadedScenario:
         path = display_path(loaded.path)
@@ -324,6 +333,10 @@ def _candidates(
         for index, planned in enumerate(task.planned)
         if planned.unfit is None and planned.duplicate_of is None
     ]
+    unfit = next((one.unfit for one in task.planned if one.unfit is not None), None)
+    if not launched and unfit is not None:
+        where = display_path(loaded.path)
+        raise HostError(what=f"nothing can be launched: {unfit.what}", where=where, fix=unfit.fix)
     left_out = set(launched[request.max_candidates :])
     # Without the one that it equals, a duplicate would be launched itself.
     without = {task.planned[index].cell for index in left_out}

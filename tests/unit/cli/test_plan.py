@@ -143,6 +143,65 @@ def test_what_an_environment_of_ones_own_lacks_is_said_before_a_launch(
     assert (lacks in fault.what) == ("nowhere" in environment)
 
 
+OWN_SERVER = """\
+workload:
+  server: {command: [PROGRAM, app:app, --port, "{port}"]}
+  requests: {url: "http://127.0.0.1:{port}/"}
+parameters: {concurrency: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        "workload: {command: [PROGRAM]}\n",
+        'workload: {command: ["{tool}"]}\nparameters: {tool: PROGRAM}\n',
+        "workload: {command: [sleep, '1'], prepare: [PROGRAM]}\n",
+        OWN_SERVER,
+    ],
+)
+@pytest.mark.parametrize(
+    ("environment", "program", "is_there"),
+    [
+        ("host", "no-such-program", False),
+        ("host", "./not-executable", False),
+        ("host", "in-own", False),
+        ("host", "sh", True),
+        ("host", "./own/bin/in-own", True),
+        ("{python: own}", "in-own", True),
+        ("{python: own}", "sh", True),
+        ("{python: own}", "no-such-program", False),
+    ],
+)
+@pytest.mark.usefixtures("scenario")
+def test_a_program_that_is_missing_is_named_before_anything_runs(
+    workload: str,
+    environment: str,
+    program: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_there: bool,
+) -> None:
+    (tmp_path / "own" / "bin").mkdir(parents=True)
+    (tmp_path / "own" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "not-executable").touch()
+    (tmp_path / "own" / "bin" / "in-own").write_text("#!/bin/sh\n")
+    (tmp_path / "own" / "bin" / "in-own").chmod(0o755)
+    head = "".join(line for line in SCENARIO.splitlines(keepends=True)[:4])
+    text = head + workload.replace("PROGRAM", program) + f"environment: {environment}\n"
+    (tmp_path / "own.yaml").write_text(text)
+
+    check((Path("own.yaml"),))
+    checked = capsys.readouterr().out
+    plan(PlanRequest(files=(Path("own.yaml"),)))
+    planned = capsys.readouterr().out
+
+    for text in (checked, planned):
+        assert ("skip" in text) != is_there
+        assert is_there or f"{Path(program).name}`" in text
+
+
 def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_host(
     scenario: str,
     tmp_path: Path,

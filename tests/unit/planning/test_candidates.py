@@ -109,6 +109,22 @@ def test_entries_have_all_keys_and_parameters_in_their_section() -> None:
     ]
 
 
+def tried(workload: str, *, follows: bool) -> SearchSpace:
+    """What is tried for the time of a command on eight cores."""
+    text = f"schema: 1\nname: a\ntitle: T\nquestion: Q?\nworkload: {workload}\n"
+    scenario = load(text.encode(), "f.yaml")
+    return search_space(
+        scenario,
+        expand(scenario, "f.yaml"),
+        a_host(cores_per_node=8),
+        objective="latency",
+        bound_ms=None,
+        vary=(),
+        profile=None,
+        follows_threads=follows,
+    )
+
+
 def space(workload: str) -> SearchSpace:
     """What is tried for a rate of a server."""
     head = "schema: 1\nname: a\ntitle: T\nquestion: Q?\nparameters: {concurrency: 2}\nworkload:\n"
@@ -135,6 +151,42 @@ def test_workers_vary_only_if_the_command_of_a_server_takes_their_number(
     found = space(server + '  requests: {url: "http://127.0.0.1:{port}/"}\n').found
 
     assert {choice["workers"] for choice in found} == counts
+
+
+@pytest.mark.parametrize(
+    ("workload", "follows", "varies"),
+    [
+        ("{command: [work]}", False, False),
+        ("{command: [work]}", True, True),
+        ('{command: [work, -t, "{threads}"]}', False, True),
+        ('{command: [work]}\nenv: {WORKERS: "{threads}"}', False, True),
+        ("{command: [work]}\nthreads: 2", False, True),
+        ("{command: [work]}\nmatrix: {threads: [1, 2]}", False, True),
+        ("{command: [work]}\nmatrix: {binding: [none, one-cpu]}", False, False),
+        ("{command: [python, train.py]}\nframework: numpy", False, True),
+        ("{command: [python, train.py]}\nenvironment: pytorch", False, True),
+        ("{command: [work]}\nmatrix: {include: [{threads: 1}, {threads: 2}]}", False, True),
+        ("training:setup", False, True),
+    ],
+)
+def test_threads_vary_only_where_a_command_takes_or_follows_them(
+    workload: str, *, follows: bool, varies: bool
+) -> None:
+    found = tried(workload, follows=follows)
+
+    assert found.varies_threads == varies
+    assert ("threads" in found.keys) == varies
+
+
+def test_without_threads_a_command_is_tried_on_fewer_cpus() -> None:
+    found = tried("{command: [work]}", follows=False).found
+
+    bindings = [choice["binding"] for choice in found]
+    assert bindings[0] == "none"
+    assert {"one-cpu", "physical-cores"} < {*map(str, bindings)}
+    assert {"cpus": "0-3"} in bindings
+    assert {"cpus": "0-1"} in bindings
+    assert len(bindings) == len({str(binding) for binding in bindings})
 
 
 def test_a_running_service_cannot_be_tuned() -> None:

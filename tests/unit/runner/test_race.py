@@ -16,7 +16,9 @@ from corebound.launch.launch import LaunchResult
 from corebound.records.launch_record import Launch
 from corebound.records.race import RACE_SHARE, RaceRule, RaceSetup
 from corebound.runner import Job, Task, is_complete
-from support.build import a_run, a_traffic
+from corebound.serving.checks import bottleneck_evidence
+from corebound.stats.interference import is_refused
+from support.build import a_run, a_served, a_traffic, an_answered
 from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
 
 
@@ -29,6 +31,27 @@ def test_a_disturbed_launch_is_not_dropped_from_a_race_but_made_again() -> None:
 
     assert kept[0].status == "invalid"
     assert (kept[2].cell.key, kept[2].status) == (kept[0].cell.key, "ok")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_repeated"),
+    [(None, True), (("CPU 3 was used",), False)],
+    ids=["late generator", "wrong CPU"],
+)
+def test_a_load_generator_that_others_made_late_is_a_disturbance_of_its_launch(
+    evidence: tuple[str, ...] | None, *, is_repeated: bool
+) -> None:
+    late = a_served(answered=an_answered(lateness_ns=[40_000_000] * 100))
+    (reason,) = bottleneck_evidence(late.answered, late.traffic, 1)
+    invalid = replace(
+        a_disturbed_outcome(), status="invalid", served=late, evidence=evidence or (reason,)
+    )
+    first, kept = iter([invalid]), list[Launch]()
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert kept[0].status == "invalid"
+    assert is_refused(kept[0]) == is_repeated
 
 
 def a_race_task(*, rule: RaceRule | None = None) -> Task:

@@ -3,6 +3,7 @@ answers every fourth request with a 503."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,9 +148,13 @@ def test_figures_that_are_not_as_they_always_were_are_refused(change: dict[str, 
         read(**change)
 
 
-def test_an_ab_that_gave_up_is_told_with_its_last_words() -> None:
-    error = apache.ended_early(
-        111, "apr_pollset_poll: timeout\napr_socket_recv: Connection refused (111)\n"
-    )
+def test_an_ab_that_gave_up_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "apr_pollset_poll: timeout\napr_socket_recv: Connection refused (111)\n"
+    (tmp_path / "ab").write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 111\n")
+    (tmp_path / "ab").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert "exit code 111 (apr_socket_recv: Connection refused (111))" in error.what
+    with pytest.raises(LaunchError, match=r"code 111 \(apr_socket_recv: Connection refused"):
+        apache.measure(an_order(traffic=a_traffic(client="ab")))

@@ -313,6 +313,25 @@ def test_a_trial_of_a_search_ends_once_it_is_clearly_over_the_bound() -> None:
     assert samples.over >= 6 * 4
 
 
+def test_a_search_of_a_slow_server_ends_in_time_with_a_rate() -> None:
+    # 100 requests over 16 connections take 14 s, 50 one after the other 100 s, each trial 25 s.
+    slow: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "bound_ms": 3_000.0}
+
+    samples, began_ns = drive(steady(2_000), **slow, search_s=60.0)
+
+    assert 16 < samples.count < 400
+    assert samples.errors == {}
+    assert max(samples.ended_ns) - began_ns < 60e9
+
+
+def test_requests_that_never_end_do_not_outlast_a_search() -> None:
+    slow: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "timeout_s": 300.0}
+
+    samples, began_ns = drive(steady(1e9), **slow, search_s=20.0)
+
+    assert max(samples.ended_ns) - began_ns <= 20e9 + 1_000
+
+
 def test_a_search_for_more_than_the_saturated_server_answers_ends_at_once() -> None:
     # 100 requests over 16 connections at 10 ms take 70 ms: 1,429 per second.
     rates: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "bound_ms": 15.0}

@@ -98,6 +98,22 @@ def test_the_rates_around_the_crossing_are_close() -> None:
     assert found.within_per_s < found.over_per_s <= 1.06 * found.within_per_s
 
 
+def test_trials_share_the_time_that_is_left_and_end_when_too_few_requests_fit() -> None:
+    search = RateSearch(capacity_per_s=10.0, requests=1000)
+    left_s, counts = 60.0, []
+    while (following := search.next(left_s=left_s)) is not None:
+        rate_per_s, requests = following
+        over = requests if rate_per_s > 8 else 0
+        search.add(RateTrial(rate_per_s=rate_per_s, requests=requests, over=over))
+        left_s -= requests / rate_per_s
+        counts.append(requests)
+
+    assert counts[0] == 100
+    assert min(counts) == 20
+    assert 0 <= left_s < 20 / 5
+    assert search.highest().within_per_s is not None
+
+
 def test_a_bound_that_no_rate_meets_ends_the_search_without_a_rate() -> None:
     # 1 % of service times alone take longer than 46 ms.
     found = searched(0.001, requests=100_000, seed=1)

@@ -23,6 +23,7 @@ from corebound.workflow.prepare import (
     prepare_comparison,
     prepare_run,
     prioritise_inconclusive,
+    resume_run,
 )
 from corebound.workflow.scenarios import load_scenarios
 from support.build import a_host, a_launch, a_run, a_scenario, a_worker, write_records
@@ -75,6 +76,29 @@ def test_a_run_in_which_duplicates_were_measured_apart_is_not_resumed(
 
     assert difference(now, now) is None
     assert difference(replace(now, duplicates={}), now) is not None
+
+
+def test_a_resumed_run_keeps_the_launches_that_its_command_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "true.yaml").write_text(YAML)
+    request = RunRequest(files=(Path("true.yaml"),), records=tmp_path)
+    words = ("corebound", "run", "true.yaml", "--launches", "2")
+    prepared = prepare_run(request, print)
+    run = replace(prepared.run, argv=words)
+    (task,) = prepared.tasks
+    cells = [planned.cell for planned in task.planned if planned.duplicate_of is None]
+    done = [a_launch(run=run.id, cell=cell, block=block) for cell in cells for block in (0, 1)]
+    write_records(tmp_path, run, *done)
+
+    resumed = resume_run(request, print, operators=False)
+
+    assert resumed.run.id == run.id
+    launches = {planned.measure.launches for task in resumed.tasks for planned in task.planned}
+    assert {(bounds.min, bounds.max) for bounds in launches} == {(2, 2)}
+    # It has all of them.
+    assert resumed.note is None
 
 
 def test_what_has_changed_in_a_scenario_is_named(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ from corebound.errors import CoreboundError, HostError, InputError
 from corebound.records import atomic_write
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
-from corebound.serving.generator import http
-from corebound.serving.generator.apache import ApacheBench
+from corebound.serving.generator import apache, http
 from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
 from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
@@ -91,12 +90,11 @@ def generate_with_ab(order: GeneratorOrder, requests: BinaryIO, reply: MessageWr
     Raises:
         CoreboundError: ab is not installed, or has failed.
     """
-    apache = ApacheBench(order)
     reply.during = "warm-up"
-    reply.send(apache.warm_up())
+    reply.send(apache.warm_up(order))
     if requests.readline() == protocol.GO:
         reply.during = "measure"
-        reply.send(apache.measure())
+        reply.send(apache.measure(order))
 
 
 def _target(order: GeneratorOrder) -> Target:

@@ -161,12 +161,6 @@ def _search(pattern: str, output: str) -> str | None:
     return match[1] if match else None
 
 
-def ended_early(code: int, stderr: str) -> LaunchError:
-    """The error for an ab that ended with exit code `code` and the stderr text `stderr`."""
-    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no message"
-    return _unusable(f"it ended with exit code {code} ({last})")
-
-
 def _unusable(what: str) -> LaunchError:
     return LaunchError(
         what=f"{what}.",
@@ -175,59 +169,48 @@ def _unusable(what: str) -> LaunchError:
     )
 
 
-class ApacheBench:
-    """Executes one order with ab, which runs once to warm up and once to measure."""
+def warm_up(order: GeneratorOrder) -> Warmed:
+    """Send the warm-up requests, if any are requested.
 
-    def __init__(self, order: GeneratorOrder) -> None:
-        """Store the order; nothing is started yet."""
-        self._order = order
+    Raises:
+        CoreboundError: ab is not installed, or has failed.
+    """
+    requests = order.traffic.warmup_requests
+    if not requests:
+        return Warmed(ok=0, errors={})
+    return warmed(_run(order, requests)[0], requests=requests)
 
-    def warm_up(self) -> Warmed:
-        """Send the warm-up requests, if any are requested.
 
-        Raises:
-            CoreboundError: ab is not installed, or has failed.
-        """
-        requests = self._order.traffic.warmup_requests
-        if not requests:
-            return Warmed(ok=0, errors={})
-        output, _, _ = self._run(requests)
-        return warmed(output, requests=requests)
+def measure(order: GeneratorOrder) -> Answered:
+    """Send the measured requests.
 
-    def measure(self) -> Answered:
-        """Send the measured requests.
+    Raises:
+        CoreboundError: ab is not installed, or has failed.
+    """
+    began_ns, cpu_ns = clock_ns(), _children_cpu_ns()
+    return answered(
+        *_run(order, order.traffic.requests),
+        order=order,
+        began_ns=began_ns,
+        cpu_ns=_children_cpu_ns() - cpu_ns,
+        wall_ns=clock_ns() - began_ns,
+    )
 
-        Raises:
-            CoreboundError: ab is not installed, or has failed.
-        """
-        began_ns, cpu_ns = clock_ns(), _children_cpu_ns()
-        output, percentiles, times = self._run(self._order.traffic.requests)
-        return answered(
-            output,
-            percentiles,
-            times,
-            order=self._order,
-            began_ns=began_ns,
-            cpu_ns=_children_cpu_ns() - cpu_ns,
-            wall_ns=clock_ns() - began_ns,
-        )
 
-    def _run(self, requests: int) -> tuple[str, str, str]:
-        """Run ab; returns its output and the contents of its percentiles and times files."""
-        with tempfile.TemporaryDirectory(prefix="ab-") as folder:
-            percentiles, times = Path(folder, "percentiles.csv"), Path(folder, "times.tsv")
-            arguments = argv(
-                self._order, requests=requests, percentiles=str(percentiles), times=str(times)
-            )
-            try:
-                process = subprocess.run(arguments, capture_output=True, check=False, text=True)
-            except FileNotFoundError as error:
-                raise HostError(
-                    what="ApacheBench is not installed.", where="ab", fix=MISSING_FIX
-                ) from error
-            if process.returncode or not percentiles.exists() or not times.exists():
-                raise ended_early(process.returncode, process.stderr)
-            return process.stdout, percentiles.read_text(), times.read_text()
+def _run(order: GeneratorOrder, requests: int) -> tuple[str, str, str]:
+    """Run ab; returns its output and the contents of its percentiles and times files."""
+    with tempfile.TemporaryDirectory(prefix="ab-") as folder:
+        percentiles, times = Path(folder, "percentiles.csv"), Path(folder, "times.tsv")
+        words = argv(order, requests=requests, percentiles=str(percentiles), times=str(times))
+        try:
+            process = subprocess.run(words, capture_output=True, check=False, text=True)
+        except FileNotFoundError as error:
+            fix = MISSING_FIX
+            raise HostError(what="ApacheBench is not installed.", where="ab", fix=fix) from error
+        if process.returncode or not percentiles.exists() or not times.exists():
+            said = (process.stderr.strip().splitlines() or ["no message"])[-1]
+            raise _unusable(f"it ended with exit code {process.returncode} ({said})")
+        return process.stdout, percentiles.read_text(), times.read_text()
 
 
 def _children_cpu_ns() -> int:

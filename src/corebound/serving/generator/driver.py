@@ -162,6 +162,10 @@ class Samples:
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
+# What the parts of a search that has a time get of it; trials get the rest, of which the last share
+# is for the answers to the last requests.
+_WARM_UP_SHARE, _SATURATING_SHARE, _ALONE_SHARE, _LAST_SHARE = 0.15, 0.2, 0.1, 0.2
+
 # The connections that an open loop has before its first request. Opening one more over
 # loopback costs a fraction of a millisecond, once. Hundreds of idle ones may trouble a server.
 FIRST_CONNECTIONS = 16
@@ -198,6 +202,9 @@ class LoadDriver:
         self._new_connection = new_line
         self._clock_ns = clock_ns
         self._timeout_ns = round(order.traffic.timeout_s * 1e9)
+        self._search_ns = math.inf if (s := order.traffic.search_s) is None else s * 1e9
+        # Nothing is waited for longer.
+        self._until_ns = math.inf
         self._max_connections = _connections(order)
         first = (
             min(self._max_connections, FIRST_CONNECTIONS)
@@ -220,7 +227,8 @@ class LoadDriver:
     async def warm_up(self) -> Samples:
         """Send the warm-up requests over all existing connections."""
         samples = Samples(self._traffic.warmup_requests)
-        await self._closed(self.connections, samples, self._traffic.warmup_requests)
+        most_ns, requests = _WARM_UP_SHARE * self._search_ns, self._traffic.warmup_requests
+        await self._closed(self.connections, samples, requests, most_ns=most_ns)
         return samples
 
     async def measure(self) -> tuple[Samples, int]:
@@ -255,20 +263,25 @@ class LoadDriver:
         longer or shorter, but have the same order. A closed loop over all connections first
         measures the throughput of the saturated server, which no trial exceeds. Then requests go
         out one after the other: if these are over the bound, the search ends, because trials at
-        ever lower rates would take many minutes. A trial ends once it is clearly over the bound.
+        ever lower rates would take many minutes. A trial ends once it is clearly over the bound. A
+        search that has a time sends fewer requests in each of its parts.
         """
-        traffic = self._traffic
+        traffic, whole_ns = self._traffic, (1 - _WARM_UP_SHARE) * self._search_ns
+        self._until_ns = began_ns + whole_ns
         saturating = min(LEAST_TRIAL, traffic.requests // 2)
         alone = min(ALONE, traffic.requests // 4)
-        await self._closed(self.connections, samples, saturating)
-        ended_ns, over_before = self._clock_ns(), samples.over
+        most_ns = _SATURATING_SHARE * whole_ns
+        await self._closed(self.connections, samples, saturating, most_ns=most_ns)
+        ended_ns, over_before, saturating = self._clock_ns(), samples.over, samples.count
         search = RateSearch(
             capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
             requests=traffic.requests - saturating - alone,
             least_per_s=traffic.least_per_s,
         )
         if not search.is_hopeless:
-            await self._closed(self.connections[:1], samples, alone, first=saturating)
+            one, most_ns = self.connections[:1], _ALONE_SHARE * whole_ns
+            await self._closed(one, samples, alone, first=saturating, most_ns=most_ns)
+            alone = samples.count - saturating
         over = samples.over - over_before
         if over > MOST_OVER_ALONE * alone:
             rate_per_s = alone * 1e9 / max(1, self._clock_ns() - ended_ns)
@@ -276,7 +289,7 @@ class LoadDriver:
             samples.trim()
             self.highest = search.highest()
             return
-        while (following := search.next()) is not None:
+        while (following := search.next(left_s=self._left_s)) is not None:
             rate_per_s, requests = following
             first, over_before = samples.count, samples.over
             trial = replace(
@@ -286,6 +299,7 @@ class LoadDriver:
                 requests=requests,
                 bound_ms=None,
                 least_per_s=None,
+                search_s=None,
                 seed=traffic.seed + search.times_tried(rate_per_s),
             )
             start_ns = self._clock_ns()
@@ -301,6 +315,11 @@ class LoadDriver:
         samples.trim()
         self.highest = search.highest()
 
+    @property
+    def _left_s(self) -> float:
+        """How long the trials of a search may still send requests."""
+        return max(0.0, (1 - _LAST_SHARE) * (self._until_ns - self._clock_ns()) / 1e9)
+
     async def _closed(
         self,
         connections: Sequence[Connection],
@@ -309,10 +328,11 @@ class LoadDriver:
         *,
         first: int = 0,
         from_ns: int | None = None,
+        most_ns: float = math.inf,
     ) -> None:
         """Run a closed loop: each connection sends its next request when its last has ended.
 
-        The results are stored from the index `first` on.
+        The results are stored from the index `first` on. After `most_ns`, no more are sent.
         """
         indexes = iter(range(first, first + requests))
         began_ns = self._clock_ns()
@@ -320,13 +340,18 @@ class LoadDriver:
             connection.free_ns = began_ns
         await asyncio.gather(
             *(
-                self._send_in_sequence(connection, samples, indexes, from_ns)
+                self._send_in_sequence(connection, samples, indexes, from_ns, began_ns + most_ns)
                 for connection in connections
             )
         )
 
     async def _send_in_sequence(
-        self, connection: Connection, samples: Samples, indexes: Iterator[int], from_ns: int | None
+        self,
+        connection: Connection,
+        samples: Samples,
+        indexes: Iterator[int],
+        from_ns: int | None,
+        until_ns: float,
     ) -> None:
         for index in indexes:
             sent_ns = self._clock_ns()
@@ -336,6 +361,8 @@ class LoadDriver:
                 sent_ns=sent_ns,
             )
             await self._ask(connection, index, moments, samples, sent_ns + self._timeout_ns)
+            if connection.free_ns >= until_ns:
+                return
 
     async def _queries(self, samples: Samples) -> None:
         """Send all requests of a query at once, and the next query when all have ended."""
@@ -416,7 +443,7 @@ class LoadDriver:
         samples: Samples,
         deadline_ns: int,
     ) -> None:
-        answer = await connection.ask(deadline_ns)
+        answer = await connection.ask(round(min(deadline_ns, self._until_ns)))
         connection.free_ns = answer.ended_ns
         samples.add(index, moments, answer)
 

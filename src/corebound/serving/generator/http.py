@@ -20,7 +20,7 @@ MOST_BODY_BYTES = 64 * 2**20
 _BEGINNING = b"HTTP/1."
 
 
-class MalformedError(Exception):
+class MalformedError(ValueError):
     """The received data is not an HTTP/1 response."""
 
 
@@ -62,7 +62,7 @@ class Response:
         if not self._has_head:
             # The parser also knows other protocols and versions, and does not limit the head.
             if not self._head_bytes and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
-                raise MalformedError("not HTTP/1")
+                raise MalformedError(f"not HTTP/1: {data[:80].decode('latin-1').strip()}")
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -72,7 +72,7 @@ class Response:
                 raise MalformedError(str(error)) from error
             self.complete = True
         if not self._has_head and self._head_bytes > MOST_HEAD_BYTES:
-            raise MalformedError("the head is too long")
+            raise MalformedError("its header is too long")
         return self.complete
 
     def end(self) -> bool:

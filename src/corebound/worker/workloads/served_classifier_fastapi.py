@@ -6,9 +6,8 @@ Annotations are not postponed here: FastAPI evaluates them, and would not find l
 import asyncio
 import importlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 
 import numpy as np
 from fastapi import FastAPI, Request
@@ -72,19 +71,13 @@ def application() -> FastAPI:
     worker has one pool of OpenMP threads.
     """
     computing = ThreadPoolExecutor(max_workers=1)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        app.state.classify = await loop.run_in_executor(computing, Classifier)
-        yield
-        computing.shutdown()
+    classify = computing.submit(Classifier).result()
 
     async def predict(request: Request) -> list[list[float]]:
         jpeg = await request.body()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(computing, request.app.state.classify, jpeg)
+        return await loop.run_in_executor(computing, classify, jpeg)
 
-    app = FastAPI(lifespan=lifespan)
+    app = FastAPI()
     app.add_api_route("/predict", predict, methods=["POST"])
     return app

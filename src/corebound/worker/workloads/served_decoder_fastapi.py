@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import torch
@@ -60,18 +59,12 @@ def application() -> FastAPI:
     context = int(os.environ[protocol.SERVED_CONTEXT])
     slots = asyncio.Semaphore(int(os.environ[protocol.SERVED_SLOTS]))
     computing = ThreadPoolExecutor(max_workers=1)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        app.state.model = await loop.run_in_executor(computing, _ready_model, context)
-        yield
-        computing.shutdown()
+    model = computing.submit(_ready_model, context).result()
 
     async def write(request: Completion) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
         async with slots:
-            text = Text(app.state.model, context, request.prompt)
+            text = Text(model, context, request.prompt)
             for _ in range(request.max_tokens):
                 word = await loop.run_in_executor(computing, text.next_word)
                 yield event({"choices": [{"text": decoder.text_of(word), "finish_reason": None}]})
@@ -90,7 +83,7 @@ def application() -> FastAPI:
             raise HTTPException(400, f"there are {decoder.VOCABULARY} words")
         return StreamingResponse(write(request), media_type="text/event-stream")
 
-    app = FastAPI(lifespan=lifespan)
+    app = FastAPI()
     app.add_api_route("/v1/completions", complete, methods=["POST"], response_model=None)
     return app
 

@@ -21,7 +21,15 @@ from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
 from corebound.stats.history.series import joined, retired_series, series_of_run
-from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from support.build import (
+    a_launch,
+    a_machine,
+    a_point,
+    a_run,
+    a_scenario,
+    a_series,
+    a_worker,
+)
 
 SCENARIO = a_scenario(name="matmul", measure={"iterations": 100})
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -211,6 +219,27 @@ def test_a_profile_enters_the_environment_key_by_what_it_measures() -> None:
 
     assert (whole["iterations"], whole["warm-up"]) == ("100", "auto")
     assert (quick.pop("iterations"), quick) == ("20", {k: whole[k] for k in quick})
+
+
+def test_another_content_of_a_model_file_begins_a_new_segment() -> None:
+    def night(day: int, model: str) -> tuple[Series, ...]:
+        worker = replace(a_worker(), versions={"torch": "2.13.0", "model": model})
+        slower = 1.5 if day > 8 else 1.0
+        worker = replace(worker, wall_ns=tuple(round(slower * ns) for ns in worker.wall_ns))
+        launches = tuple(
+            a_launch(cell=CELLS[0], block=block, workers=(worker,)) for block in (0, 1)
+        )
+        return series_of_run(*a_night(day, launches=launches))
+
+    names = {day: f"own.gguf {'aaaa' if day <= 8 else 'bbbb'}" for day in range(1, 17)}
+    (changed,) = joined([one for day, name in names.items() for one in night(day, name)])
+    (same,) = joined([one for day in names for one in night(day, "own.gguf aaaa")])
+
+    assert {dict(point.environment_key)["model file"] for point in changed.points} == {
+        "own.gguf aaaa",
+        "own.gguf bbbb",
+    }
+    assert [analyse([one]).changes != () for one in (changed, same)] == [False, True]
 
 
 def test_a_step_up_is_a_regression() -> None:
