@@ -6,8 +6,9 @@ Run as root from the root of the repository, on a quiet host with cgroup v1:
     python -m benchmarks.inspect_services table --results results.jsonl
 
 `planted` starts each service with its fault, then with its cure. `healthy` starts each service
-with nothing wrong, inspects it, and again beside a busy program. The environments of the services
-must have been made: `corebound environment make NAME`; others are skipped with the reason.
+with nothing wrong, inspects it, and again beside a busy program. `two-sockets` boots an emulated
+machine. The environments of the services must have been made (`corebound environment make NAME`);
+services without theirs are skipped.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.inspect_services import catalogue, cost, hostile
+from benchmarks.inspect_services import catalogue, cost, hostile, two_sockets
 from benchmarks.inspect_services.inspector import Observation, observe
 from benchmarks.inspect_services.service import NotStarted, Service, started
 from benchmarks.inspect_services.tables import print_tables
 
-PARTS = ("planted", "healthy", "hostile", "cost", "table")
+PARTS = ("planted", "healthy", "two-sockets", "hostile", "cost", "table")
 
 
 def planted(service: Service, corebound: str, seconds: float) -> Iterator[Observation]:
@@ -53,6 +54,9 @@ def observations(
     part: str, patterns: Sequence[str], corebound: str, seconds: float
 ) -> Iterator[Observation]:
     """Observe the services of a part whose names match."""
+    if part == "two-sockets":
+        yield from two_sockets.observations(Path(corebound), seconds=seconds)
+        return
     services = catalogue.PLANTED if part == "planted" else catalogue.HEALTHY
     for service in services:
         if not any(fnmatch.fnmatch(service.name, pattern) for pattern in patterns):

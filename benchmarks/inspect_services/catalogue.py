@@ -438,14 +438,6 @@ PLANTED = (
     ),
 )
 
-# Faults that this kind of host cannot have, and why.
-NOT_HERE = {
-    "two threads on SMT siblings": "needs SMT",
-    "memory on a remote node": "needs two nodes",
-    "threads that move between nodes": "needs two nodes",
-    "swap": "needs swap space",
-}
-
 HEALTHY = (
     Service(name="torch", environment="pytorch", command=_steps("torch")),
     Service(

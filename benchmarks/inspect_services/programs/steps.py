@@ -197,6 +197,12 @@ def hashing_threads(threads: int) -> Step:
     return lambda: list(pool.map(lambda _: digest(block).digest(), range(threads)))
 
 
+def hashed_table(_: int) -> Step:
+    """One pass over 128 MiB of memory, without other packages."""
+    table = bytearray(os.urandom(1 << 20) * 128)
+    return lambda: hashlib.blake2b(table).digest()
+
+
 def _chain() -> Any:
     """Eight products of 64×512 by 512×512."""
     numpy, onnx = import_module("numpy"), import_module("onnx")
@@ -228,7 +234,7 @@ KINDS: dict[str, Callable[[int], Step]] = {
     for kind in (
         *(torch, torch_serial, torch_and_mkl, numpy, numpy_gather, mapped_file, onnxruntime),
         *(onnxruntime_passive, openvino, tensorflow, joblib, scikit_learn, xgboost, lightgbm),
-        *(spinning_threads, waiting_threads, hashing_threads),
+        *(spinning_threads, waiting_threads, hashing_threads, hashed_table),
     )
 }
 
