@@ -508,6 +508,10 @@ HEALTHY = (
         path="/predict",
         pause_s=0.5,
     ),
+    Service(
+        name="Python, 4 threads share the lock",
+        command=_steps("locked-threads", "--threads", "4"),
+    ),
     Service(name="Python, 2 threads hash", command=_steps("hashing-threads", "--threads", "2")),
     Service(
         name="Python, 50 threads wait",

@@ -197,6 +197,12 @@ def hashing_threads(threads: int) -> Step:
     return lambda: list(pool.map(lambda _: digest(block).digest(), range(threads)))
 
 
+def locked_threads(threads: int) -> Step:
+    """Python threads whose work holds the interpreter's lock, so that one runs at a time."""
+    pool = ThreadPoolExecutor(threads)
+    return lambda: list(pool.map(lambda _: sum(range(200_000)), range(threads)))
+
+
 def hashed_table(_: int) -> Step:
     """One pass over 128 MiB of memory, without other packages."""
     table = bytearray(os.urandom(1 << 20) * 128)
@@ -234,7 +240,8 @@ KINDS: dict[str, Callable[[int], Step]] = {
     for kind in (
         *(torch, torch_serial, torch_and_mkl, numpy, numpy_gather, mapped_file, onnxruntime),
         *(onnxruntime_passive, openvino, tensorflow, joblib, scikit_learn, xgboost, lightgbm),
-        *(spinning_threads, waiting_threads, hashing_threads, hashed_table),
+        *(spinning_threads, waiting_threads, hashing_threads, locked_threads),
+        hashed_table,
     )
 }
 
