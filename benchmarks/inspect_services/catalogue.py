@@ -218,10 +218,10 @@ PLANTED = (
         cure={"command": _steps("onnxruntime", "--threads", "2"), "variables": {}},
     ),
     Service(
-        name="xgboost 2 threads, quota 0.5",
+        name="xgboost 2 threads, quota 0.2",
         environment="xgboost",
         command=_steps("xgboost", "--threads", "2"),
-        quota=0.5,
+        quota=0.2,
         expects=_QUOTA,
         also=_CROWD,
         cure={"command": _steps("xgboost", "--threads", "1")},
@@ -250,18 +250,19 @@ PLANTED = (
         cure={"command": _llama_command(2)},
     ),
     Service(
-        name="openvino 8 threads",
+        name="openvino default pool, quota 0.2",
         environment="openvino",
-        command=_steps("openvino", "--threads", "8"),
-        expects=_TOO_MANY,
+        command=_steps("openvino"),
+        quota=0.2,
+        expects=_QUOTA,
         also=_CROWD,
-        cure={"command": _steps("openvino", "--threads", "2")},
+        cure={"command": _steps("openvino", "--threads", "1")},
     ),
     Service(
-        name="tensorflow 2 threads, quota 0.5",
+        name="tensorflow 2 threads, quota 0.2",
         environment="tensorflow",
         command=_steps("tensorflow", "--threads", "2"),
-        quota=0.5,
+        quota=0.2,
         expects=_QUOTA | {"throttled"},
         also=_CROWD,
         cure={"command": _steps("tensorflow", "--threads", "1")},
@@ -504,7 +505,12 @@ HEALTHY = (
     ),
     Service(name="scikit-learn", environment="scikit-learn", command=_steps("scikit-learn")),
     Service(name="xgboost", environment="xgboost", command=_steps("xgboost", "--threads", "2")),
-    # Both limit themselves to the CPUs.
+    # These limit themselves to the CPUs.
+    Service(
+        name="openvino INFERENCE_NUM_THREADS=8",
+        environment="openvino",
+        command=_steps("openvino", "--threads", "8"),
+    ),
     Service(
         name="xgboost nthread=16",
         environment="xgboost",
