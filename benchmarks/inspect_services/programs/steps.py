@@ -255,10 +255,9 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--counts", type=Path, default=Path())
     options = parser.parse_args()
-    # Before anything has threads.
-    children = [os.fork() for _ in range(options.processes)] if options.processes > 1 else []
-    if children and all(children):
-        os.waitpid(children[0], 0)
+    # Before anything has threads. The first process only waits for the others.
+    if options.processes > 1 and all(os.fork() for _ in range(options.processes)):
+        os.wait()
         sys.exit("a process ended")
     with Path(options.counts, f"{os.getpid()}.count").open("w+b") as file:
         file.truncate(8)
