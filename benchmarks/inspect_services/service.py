@@ -32,7 +32,7 @@ _BASE = f"inspect-services-{os.getpid()}"
 _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1"; shift; done; shift; exec "$@"'
 _BUSY = "while True: pass"
 _SETTLE_S = 1.5
-_START_LIMIT_S = 90
+_START_LIMIT_S = 180  # TorchServe on a busy host
 
 
 class Service(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,8 @@ def main() -> None:
         while True:
             connection = http.client.HTTPConnection("127.0.0.1", options.port, timeout=60)
             try:
-                while True:
+                # Another connection may reach another worker.
+                for _ in range(20):
                     method = "POST" if options.body else "GET"
                     kind = {"Content-Type": "application/json"} if options.body else {}
                     connection.request(method, options.path, options.body or None, kind)
