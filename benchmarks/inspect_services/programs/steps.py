@@ -49,21 +49,28 @@ def torch_serial(threads: int) -> Step:
 
 
 def torch_and_mkl(_: int) -> Step:
-    """PyTorch with GNU's OpenMP, and MKL with Intel's, by turns in one process."""
-    network = torch(0)
+    """MKL with Intel's OpenMP, and PyTorch with GNU's, by turns in one process.
+
+    MKL is used first: once GNU's is loaded, it takes that one.
+    """
     library = ctypes.CDLL("libmkl_rt.so.3")  # from LD_LIBRARY_PATH
     numpy = import_module("numpy")
     size = 256
-    left, right, product = (numpy.ones((size, size)) for _ in range(3))
-    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (left, right, product)]
-    one, side = ctypes.c_double(1), ctypes.c_int(size)
+    arrays = [numpy.ones((size, size)) for _ in range(3)]
+    left, right, product = (array.ctypes.data_as(ctypes.c_void_p) for array in arrays)
+    one, zero, side = ctypes.c_double(1), ctypes.c_double(0), ctypes.c_int(size)
+    dimensions = (101, 111, 111, side, side, side)
+
+    def multiply() -> None:
+        library.cblas_dgemm(*dimensions, one, left, side, right, side, zero, product, side)
+
+    multiply()
+    network = torch(0)
 
     def step() -> None:
+        assert arrays
+        multiply()
         network()
-        library.cblas_dgemm(
-            *(101, 111, 111, side, side, side, one, pointers[0], side, pointers[1], side),
-            *(ctypes.c_double(0), pointers[2], side),
-        )
 
     return step
 
