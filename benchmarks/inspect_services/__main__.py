@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,7 +83,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("inspect-services.jsonl"))
     parser.add_argument("--corebound", default=str(Path(sys.executable).with_name("corebound")))
     options = parser.parse_args()
-    # Services inherit the priority of this program.
+    # Services end with this program, and inherit its priority.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for part in options.parts:
         if part == "hostile":
