@@ -18,7 +18,7 @@ def _pool(mode: str, threads: int) -> tuple[str, ...]:
 
 
 def _uvicorn(workers: int) -> tuple[str, ...]:
-    command = ("{python}", "-m", "uvicorn", "app:app", "--app-dir", "{programs}")
+    command: tuple[str, ...] = ("{python}", "-m", "uvicorn", "app:app", "--app-dir", "{programs}")
     command += ("--host", "127.0.0.1", "--port", "{port}", "--log-level", "warning")
     return (*command, "--workers", str(workers))
 

@@ -259,7 +259,12 @@ def _variables(service: Service, folder: Path, port: int) -> dict[str, str]:
 
 
 def _client(service: Service, port: int) -> tuple[str, ...]:
-    command = (sys.executable, str(PROGRAMS / "client.py"), str(port), service.path)
+    command: tuple[str, ...] = (
+        sys.executable,
+        str(PROGRAMS / "client.py"),
+        str(port),
+        service.path,
+    )
     command += ("--connections", str(service.connections), "--pause", str(service.pause_s))
     return (*command, "--body", service.body)
 

@@ -102,7 +102,7 @@ def observations(corebound: Path, *, seconds: float) -> Iterator[Observation]:
                 "wait $pid",
             )
         packages = next(corebound.parents[1].glob("lib/python*/site-packages"))
-        shared = (f"{corebound.parents[2] / 'src'}:/src", f"{packages}:/site")
+        shared: tuple[str, ...] = (f"{corebound.parents[2] / 'src'}:/src", f"{packages}:/site")
         shared += (f"{PROGRAMS}:/programs", f"{out}:/out:rw")
         command = [str(_EMULATOR), "run", "--mem", "1024", "--timeout", str(_LIMIT_S)]
         for share in shared:
