@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.inspect_services.inspector import ask
 from benchmarks.inspect_services.service import Service, started
 
-_SHORT_S, _LONG_S = 5, 25
+_SHORT_S, _LONG_S = 4, 16
 
 
 def run(corebound: str) -> None:
