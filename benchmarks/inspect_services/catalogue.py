@@ -157,15 +157,6 @@ PLANTED = (
         cure={"command": _steps("lightgbm", "--threads", "2"), "prefix": ()},
     ),
     Service(
-        name="xgboost bound to one CPU after the start",
-        environment="xgboost",
-        command=_steps("xgboost", "--threads", "2"),
-        moved_to="0",
-        expects=_TOO_MANY | {"pinned-to-one-cpu"},
-        also=_CROWD,
-        cure={"moved_to": None},
-    ),
-    Service(
         name="torch bound to one CPU after the start",
         environment="pytorch",
         command=_steps("torch"),
