@@ -95,9 +95,14 @@ def ask(command: Sequence[str], arguments: Sequence[str], *, limit_s: float = 12
         )
         timer = threading.Timer(limit_s, process.kill)
         timer.start()
-        _, status, used = os.wait4(process.pid, 0)
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            timer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-        timer.cancel()
         took_s = time.monotonic() - began_s
         texts = []
         for file in (out, errors):
