@@ -343,7 +343,18 @@ class ServiceEvidence:
     def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
         """What sets the threads of its largest process: an option, a library, or a variable."""
         del own
-        return what_sets_threads(self._largest, number, each)
+        setting, line = what_sets_threads(self._largest, number, each)
+        reading = self._largest.process if self._largest else None
+        if (
+            reading is None
+            or self.foreign_share < LEAST_WAIT
+            or "OMP_WAIT_POLICY" in reading.variables
+            or not any(map(_OPENMP.match, reading.libraries))
+        ):
+            return setting, line
+        # A pool that fits spins at its barriers, also while others hold the CPU it waits for.
+        passive = "OMP_WAIT_POLICY=passive"
+        return f"{setting} and {passive}, as others use its CPUs", f"{line} {passive}".lstrip()
 
     @property
     def runnable_cpus(self) -> float | None:
@@ -448,6 +459,7 @@ _THREAD_VARIABLES = {
 
 
 _READS_OPENMP = re.compile(r"lib(g|i)?omp|libmkl|mkl_|.*openblas|libblis|libtorch")
+_OPENMP = re.compile(r"lib(g|i)?omp")
 _THREAD_OPTION = re.compile(r"(-t|--?(n|num|nb|max)?[-_]?(threads|jobs|thread[-_]?count))(=|$)")
 
 

@@ -379,6 +379,19 @@ def test_what_to_set_depends_on_the_program_and_on_the_quota(
     assert "1" in finding.what
 
 
+@pytest.mark.parametrize(
+    ("run", "line"),
+    [(0.25, "OMP_NUM_THREADS=2"), (0.1, "OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive")],
+)
+def test_a_pool_beside_other_programs_should_fit_and_not_spin(run: float, line: str) -> None:
+    process = a_process_use(*a_pool(100, 8, run=run, wait=1 - run), libraries=OPENMP)
+
+    finding = findings_in(a_service_use(process, idle=FULL))["more-threads-than-cpus"]
+
+    assert finding.line == line
+    assert finding.assignment == ("OMP_NUM_THREADS", "2")
+
+
 def test_pools_that_do_not_fit_together_are_too_many_even_beside_others() -> None:
     processes = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (1, 11, 21)]
 
