@@ -134,7 +134,7 @@ def race_table(result: TuneResult) -> Table:
                 outcome,
                 change,
                 change,
-                _value(summary),
+                _value(result, summary),
                 Duration(result.summaries[key].cpu_median_ns),
             )
         )
@@ -169,7 +169,7 @@ def screened_table(result: TuneResult) -> Table:
             (
                 Named(capital(known[key]), _roles(result, key)),
                 _screened_text(out[key], _words(result)[1]),
-                _value(result.summary(key)),
+                _value(result, result.summary(key)),
                 Duration(result.summaries[key].cpu_median_ns),
             )
             for key in result.ranked
@@ -224,9 +224,10 @@ def _words(result: TuneResult) -> tuple[str, str]:
     return objective.words_of(result.contest.cells[0]) if result.contest.cells else objective.words
 
 
-def _value(summary: CellSummary) -> Duration:
+def _value(result: TuneResult, summary: CellSummary) -> Duration:
     """What is compared, of one configuration."""
-    return Duration(summary.median_ns, summary.interval, summary.cell)
+    cell = OBJECTIVES[result.tuning.objective].shown(summary.cell)
+    return Duration(summary.median_ns, summary.interval, cell)
 
 
 def _roles(result: TuneResult, key: str) -> tuple[str, ...]:
@@ -258,7 +259,7 @@ def fresh_table(result: TuneResult) -> Table:
         rows=tuple(
             (
                 capital(known[finalist.cell.key]),
-                _value(finalist.summary),
+                _value(result, finalist.summary),
                 change,
             )
             for finalist, change in compared
@@ -413,14 +414,14 @@ def inconclusive_winner(result: TuneResult) -> str:
     )
 
 
-def certainty(result: TuneResult) -> tuple[str, ...]:
-    """How sure the recommendation is, a sentence each."""
-    race, finalists = result.standing.race, result.standing.finalists
-    if race.ending is None or finalists is None:
-        return ()
-    raced, screened = len(race.remaining) + len(race.dropped), result.standing.screening.out
+def _certainty_of_race(result: TuneResult) -> list[str]:
+    """What a race that has ended shows of the configurations that took part."""
+    race = result.standing.race
     sure = percent(1 - result.tuning.rule.error, 0)
-    sentences, those = [], "tried"
+    failed = sum(left.ratio is None for left in race.dropped)
+    raced = len(race.remaining) + len(race.dropped) - failed
+    screened = result.standing.screening.out
+    sentences, those = [], "that it compared" if failed else "tried"
     if screened:
         those = "that raced"
         sentences.append(
@@ -444,6 +445,20 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
             "The race ended too early to say how much better another configuration may be: use a"
             " larger `--budget`."
         )
+    if failed:
+        sentences.append(
+            f"{count(failed, 'configuration')} left the race because a launch failed, and may be"
+            " better."
+        )
+    return sentences
+
+
+def certainty(result: TuneResult) -> tuple[str, ...]:
+    """How sure the recommendation is, a sentence each."""
+    race, finalists = result.standing.race, result.standing.finalists
+    if race.ending is None or finalists is None:
+        return ()
+    sentences = _certainty_of_race(result)
     fresh = min((finalist.summary.attempts for finalist in result.confirmed), default=0)
     sentences.append(
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.scenario.cell import Cell
+from corebound.scenario.metrics import Metric
 
 Objective = Literal["latency", "throughput", "rate", "cost", "metric"]
 
@@ -24,6 +26,7 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
         varies_workers: Whether the number of workers may change.
         is_of_metric: Whether a command that reports a metric is judged by it.
         needs_metric: Whether there must be one; it is then the default.
+        shown_as: What its times are shown as, if not as times.
     """
 
     help: str
@@ -34,10 +37,15 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
     varies_workers: bool = False
     is_of_metric: bool = False
     needs_metric: bool = False
+    shown_as: Metric | None = None
 
     def value_of(self, cell: Cell) -> str:
         """What a value of a cell is."""
         return cell.metric.name if self.is_of_metric and cell.metric else self.value
+
+    def shown(self, cell: Cell) -> Cell:
+        """A cell whose values have the unit of the objective."""
+        return replace(cell, metrics=(self.shown_as,)) if self.shown_as else cell
 
     def words_of(self, cell: Cell) -> tuple[str, str]:
         """What a cell is called that is better than another, and one that is worse."""
@@ -61,9 +69,10 @@ OBJECTIVES: Mapping[Objective, ObjectiveSpec] = {
     # The highest arrival rate of a server within a latency bound, as the time between two requests.
     "rate": ObjectiveSpec(
         help="of a server's requests within --bound",
-        value="time between requests at the highest rate within the bound",
+        value="highest rate within the bound",
         words=("more requests per second", "fewer requests per second"),
         varies_workers=True,
+        shown_as=Metric(name="highest rate", unit="requests/s", better="higher"),
     ),
     "cost": ObjectiveSpec(
         help="CPU time",

@@ -55,6 +55,26 @@ def test_every_configuration_has_a_row_with_how_its_race_ended() -> None:
     assert table.rows[1][1] == Lane(blocks=3, fresh=6, dropped=True, total=9, race_blocks=3)
 
 
+def test_a_configuration_whose_launch_failed_is_no_part_of_what_the_race_is_sure_of() -> None:
+    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
+
+    sure, failed, *_ = certainty(analyse_tuning(*a_tuned_run(times_ms, failing=ONE_CPU)))
+
+    assert numbers_in(sure) == [95, 3, 2]
+    assert numbers_in(failed) == [1]
+
+
+def test_a_rate_is_shown_in_requests_per_second() -> None:
+    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
+    result = analyse_tuning(*a_tuned_run(times_ms))
+    rate = replace(result, tuning=replace(result.tuning, objective="rate"))
+
+    table = fresh_table(rate)
+
+    assert table.columns[1].heading == "highest rate within the bound"
+    assert text_of(table.rows[0][1]).startswith("125 requests/s")
+
+
 def test_what_a_screening_left_out_is_no_part_of_what_the_race_is_sure_of() -> None:
     times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 300.0}
     rule = RaceRule(confirm_blocks=6, budget_s=70.0, screen_iterations=15)
