@@ -436,7 +436,7 @@ def _certainty_of_race(result: TuneResult) -> list[str]:
     elif 0 < race.faster_at_most < 1:
         limit = {"blocks": "the maximum number of blocks", "time": "its share of the budget"}
         sentences.append(
-            f"The race ended after {limit.get(race.ending, 'its launches')}. With {sure}"
+            f"The race ended after {limit.get(race.ending or '', 'its launches')}. With {sure}"
             f" confidence, no configuration {those} is more than"
             f" {percent(race.faster_at_most)} better than the winner."
         )

@@ -108,8 +108,9 @@ class TaskRace(Struct, frozen=True, kw_only=True):
                 planned = shorten(planned, ITERATING_SHARE * budget_s, iterations=None)
             measure = planned.measure
             changes = {"timeout_s": min(measure.timeout_s, _LONGEST_SHARE * budget_s)}
-            # A screening only has to tell large differences.
-            changes |= {"relaunch_disturbed": 0} if is_screening else {}
+            if is_screening:
+                # It only has to tell large differences. A late load generator tells none.
+                changes["relaunch_disturbed"] = 0 if planned.traffic is None else 1
             planned = replace(planned, measure=measure.model_copy(update=changes))
         if best_ns is None or planned.cell.key in {*launched, *self.contest.always}:
             return planned

@@ -159,9 +159,28 @@ def test_one_long_first_launch_leaves_no_configuration_of_a_race_out() -> None:
     }
 
 
-def a_rate_race_task() -> Task:
-    task, traffic = a_race_task(), a_traffic(shape="rate-search")
+def a_rate_race_task(*, rule: RaceRule | None = None) -> Task:
+    task, traffic = a_race_task(rule=rule), a_traffic(shape="rate-search")
     return replace(task, planned=tuple(replace(one, traffic=traffic) for one in task.planned))
+
+
+def test_a_late_load_generator_screens_no_configuration_out() -> None:
+    rule = RaceRule(confirm_blocks=3, budget_s=1000.0, screen_iterations=15)
+    late = a_served(answered=an_answered(lateness_ns=[40_000_000] * 100))
+    evidence = bottleneck_evidence(late.answered, late.traffic, 1)
+    invalid = replace(a_disturbed_outcome(), status="invalid", served=late, evidence=evidence)
+    kept, now_s = list[Launch](), 0.0
+
+    def launch(job: Job) -> LaunchResult:
+        nonlocal now_s
+        now_s += 1.0
+        return invalid if now_s == 1.0 else raced(job)
+
+    task = a_rate_race_task(rule=rule)
+    a_runner(kept, task, launch=launch, clock=lambda: now_s, budget_s=1000).run()
+
+    again = [one for one in kept if one.block == 0 and one.cell.key == kept[0].cell.key]
+    assert [one.status for one in again] == ["invalid", "ok"]
 
 
 def test_a_first_search_for_a_rate_ends_if_it_cannot_come_near_the_highest_one() -> None:
