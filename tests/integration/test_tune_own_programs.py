@@ -67,8 +67,9 @@ def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> 
     assert "threads" not in document["settings"]
     others = [one for one in document["finalists"] if one["cell"] != document["recommended"]]
     assert others
-    # On a busy host the budget holds one fresh launch of each, which bounds nothing.
-    assert all(one["launches"] < 2 or one["winner_speedup_interval"] for one in others)
+    assert all(one["winner_speedup_ratio"] for one in others)
+    # On a busy host the budget holds few fresh launches of each, and two bound nothing useful.
+    assert all(one["launches"] <= 2 or one["winner_speedup_interval"] for one in others)
 
 
 def test_a_slow_server_has_a_rate_in_the_time_of_its_launch(tmp_path: Path) -> None:

@@ -231,8 +231,13 @@ def run_scenario(suite: Path, *, code: int = 0, **scenario: Any) -> tuple[Launch
         "title": "One",
         "question": "Does it run?",
         **scenario,
-        # Whatever else uses this host is not what is asked.
-        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}, "relaunch_disturbed": 0},
+        # Whatever else uses this host is not what is asked, nor whether a pause is quiet.
+        "measure": {
+            "iterations": 3,
+            "launches": {"min": 2, "max": 2},
+            "relaunch_disturbed": 0,
+            "alternate": "never",
+        },
     }
     (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
     before = set(suite.iterdir())
