@@ -24,7 +24,7 @@ def _uvicorn(workers: int) -> tuple[str, ...]:
 
 
 def _llama_command(threads: int) -> tuple[str, ...]:
-    model = "/var/tmp/inspect-services-decoder.gguf"  # noqa: S108 - made once, 80 MB
+    model = "/var/tmp/inspect-services-decoder.gguf"  # noqa: S108  # made once, 80 MB
     command = ("{python}", "{programs}/llama_server.py", "--model", model, "--port", "{port}")
     return (*command, "--threads", str(threads))
 

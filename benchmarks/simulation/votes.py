@@ -65,7 +65,7 @@ def places_of(rule: str, logs: Array) -> Places:
         )
         return tuple(sorted(point.index for point in found))
     if rule == _ASV:
-        from asv.step_detect import detect_steps  # noqa: PLC0415
+        from asv.step_detect import detect_steps  # noqa: PLC0415  # optional
 
         steps = detect_steps(np.exp(logs).tolist(), None)
         return tuple(

@@ -13,6 +13,7 @@ import pytest
 
 import corebound
 from corebound.errors import HostError, InputError
+from support import needs
 
 # Four processes that compute, all of them on the first CPU.
 _BOUND = """
@@ -54,7 +55,7 @@ def running(code: str) -> Iterator[tuple[int, str]]:
         process.communicate()
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+@needs.two_cpus
 def test_workers_on_one_cpu_are_found_with_their_processes() -> None:
     with running(_BOUND) as (pid, _):
         found = corebound.inspect(pid, seconds=2)

@@ -6,7 +6,7 @@ import torch
 from ts.torch_handler.base_handler import BaseHandler
 
 
-class SmallNetwork(BaseHandler):  # type: ignore[misc]
+class SmallNetwork(BaseHandler):  # type: ignore[misc]  # TorchServe is untyped
     """Answers each request with the sum of a batch's outputs."""
 
     def initialize(self, context: Any) -> None:

@@ -19,7 +19,7 @@ def main() -> None:
     if not options.model.exists():
         # The decoder of corebound's scenarios, with random weights.
         sys.path.insert(0, str(Path(__file__).parents[3] / "src"))
-        from corebound.worker.workloads.shared import decoder_gguf  # noqa: PLC0415
+        from corebound.worker.workloads.shared import decoder_gguf  # noqa: PLC0415  # needs an environment's packages
 
         decoder_gguf.write(options.model, context=64, dtype="float32")
     parameters = xllamacpp.CommonParams()

@@ -10,4 +10,4 @@ _PR_SET_THP_DISABLE = 41
 
 if __name__ == "__main__":
     ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  # a program of the catalogue

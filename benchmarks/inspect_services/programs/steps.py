@@ -102,7 +102,7 @@ def mapped_file(_: int) -> Step:
     with path.open("rb") as file:
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     pages.madvise(mmap.MADV_RANDOM)
-    numbers = random.Random(1)  # noqa: S311 - which pages
+    numbers = random.Random(1)  # noqa: S311  # chooses pages, no secret
     return lambda: sum(pages[numbers.randrange(len(pages))] for _ in range(100))
 
 
