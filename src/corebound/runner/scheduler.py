@@ -22,6 +22,7 @@ from corebound.runner.focus import DECIDING_LAUNCHES, decided_by
 from corebound.runner.jobs import Job, Task
 from corebound.runner.progress import Outlook, ScenarioProgress
 from corebound.runner.refused_launches import Screened, compare_busy_threads, screen
+from corebound.stats.interference import is_too_much
 
 # The fields that a record takes over from the launch's result.
 _AS_IN_RESULT = tuple(
@@ -104,6 +105,7 @@ class Runner:
         self._operators = operators
         self._focuses = focuses and budget_s is not None
         self._has_launched = False
+        self._judged = self._disturbed = 0
 
     def run(self) -> Ending:
         """Launch until no more launches are needed, or the time budget is used up.
@@ -144,12 +146,7 @@ class Runner:
             for number, progress in enumerate(self._progress)
             for candidate in progress.candidates(number, self._time_left)
         ]
-        lacking_s = sum(
-            progress.lacking_s(key, self._time_left)
-            for progress in self._progress
-            for key in progress.cells_to_launch()
-        )
-        if lacking_s <= self._left_s or not candidates:
+        if self._decides_all or not candidates:
             return index
         chosen = decided_by(candidates, self._left_s)
         answer_s = 0.0 if self._has_decided else chosen[0].seconds
@@ -159,6 +156,16 @@ class Runner:
             pairs = [(one.key, one.baseline) for one in chosen if one.scenario == number]
             progress.focus = {key for pair in pairs for key in pair}
         return next_turn(self._turns(self._outlooks()), self._left_s)
+
+    @property
+    def _decides_all(self) -> bool:
+        """Whether the rest of the budget decides all comparisons that are still launched."""
+        lacking_s = sum(
+            progress.lacking_s(key, self._time_left)
+            for progress in self._progress
+            for key in progress.cells_to_launch()
+        )
+        return lacking_s <= self._left_s
 
     @property
     def _has_decided(self) -> bool:
@@ -307,9 +314,15 @@ class Runner:
         return list(map(max, held, answering)) if least_s <= left_s else list(held)
 
     def _has_time_to_repeat(self, progress: ScenarioProgress, jobs: Sequence[Job]) -> bool:
-        """Whether the budget holds some launches once more, beside the first blocks of all."""
+        """Whether the budget holds some launches once more, beside the first blocks of all.
+
+        On a host that disturbs most launches, it disturbs the repeated ones too, and a budget that
+        is short has none to give away.
+        """
         if math.isinf(self._left_s):
             return True
+        if self._focuses and 2 * self._disturbed > self._judged and not self._decides_all:
+            return False
         first_s = sum(
             outlook.least_block_s
             for other, outlook in zip(self._progress, self._outlooks(), strict=True)
@@ -436,6 +449,8 @@ class Runner:
         progress.add(record)
         if record.status != "skipped":
             self._time_left.add(record)
+            self._judged += 1
+            self._disturbed += is_too_much(disturbance, result.host, job.kind)
         self._observer.ended(record)
 
 

@@ -15,7 +15,7 @@ from corebound.launch.launch import LaunchResult
 from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.records.launch_record import Launch
 from corebound.runner import Job, Task
-from support.build import a_worker
+from support.build import a_host_over_time, a_window, a_worker
 from support.runs import MODES, a_runner, a_task, an_outcome
 
 ITERATIONS = 20
@@ -25,12 +25,14 @@ HANGING = math.inf
 class Host(Struct):
     """A host with a clock, on which launches are ended at their share as a real one does.
 
-    `steps_s` are the seconds of an iteration of each cell, by scenario and key. `progress` has
-    each launch that started, and how many of its scenario were said to be left, with it.
+    `steps_s` are the seconds of an iteration of each cell, by scenario and key. On a `noisy` one,
+    others disturb all launches. `progress` has each launch that started, and how many of its
+    scenario were said to be left, with it.
     """
 
     steps_s: Mapping[tuple[str, str], float]
     start_s: float = 0.1
+    noisy: bool = False
     now_s: float = 0.0
     progress: list[tuple[Job, int]] = field(default_factory=list)
 
@@ -59,6 +61,10 @@ class Host(Struct):
         else:
             worker = a_worker(wall_ns=(round(step_s * 1e9),) * iterations)
             outcome = replace(an_outcome(), workers=(worker,))
+            if self.noisy:
+                outcome = replace(
+                    outcome, host=a_host_over_time(a_window(to_ms=60_000, steal_ms=30_000))
+                )
         return replace(outcome, duration_ns=duration_ns, share_s=ended_s)
 
     def run(
@@ -143,6 +149,15 @@ def test_a_budget_too_short_to_decide_all_decides_what_looks_plainest() -> None:
         "physical-cores": 1,
         "node": 1,
     }
+
+
+def test_a_short_budget_repeats_little_on_a_host_that_disturbs_everything() -> None:
+    host = Host(four_cells().steps_s, start_s=2.0, noisy=True)
+
+    kept = host.run(a_task(bindings=FOUR, least=6, most=20), budget_s=36, focuses=True)
+
+    assert [launch.status for launch in kept].count("invalid") <= 2
+    assert count(kept, "one-cpu") == count(kept, "none") == 6
 
 
 def test_a_budget_that_decides_all_launches_all_alike() -> None:
