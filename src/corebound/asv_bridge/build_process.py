@@ -80,7 +80,13 @@ def _answer(request: Answer, file: Path, notify: Notify) -> Answer:
     if "build" in request:
         # The objects of a snapshot are not in the repository that asv clones.
         os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
-        return _build(conf, repo, request["build"], Path(request["folder"]))
+        folder = Path(request["folder"])
+        if versions := request["versions"]:
+            constraints = folder / "constraints.txt"
+            constraints.write_text(f"{versions}\n", encoding="utf-8")
+            # Both installers of virtual environments read them.
+            os.environ["PIP_CONSTRAINT"] = os.environ["UV_CONSTRAINT"] = str(constraints)
+        return _build(conf, repo, request["build"], folder)
     recipe = {name: getattr(conf, name) for name in _BUILD_SETTINGS}
     return {
         "name": conf.project,

@@ -32,6 +32,8 @@ _TAIL_LINES = 30
 _LONGEST_S = 1800.0
 # Frequent edits would fill the disk: each environment takes tens of megabytes.
 _MOST_SNAPSHOTS = 5
+# What builds and installs is not measured, and each project may need another release of it.
+_INSTALLERS = {"pip", "setuptools", "wheel"}
 # The name of the working tree where a commit is expected.
 WORKING_TREE = "."
 
@@ -166,8 +168,13 @@ class Project(Struct, frozen=True, kw_only=True):
         )
         return Environment(python=Path(python), lock=lock)
 
-    def build(self, commit: Commit, name: str) -> Environment:
+    def build(self, commit: Commit, name: str, *, versions: Sequence[str] = ()) -> Environment:
         """Build a commit unless it is already built; only one process builds at a time.
+
+        Args:
+            commit: The commit.
+            name: The name that cells use.
+            versions: `name==version` of packages; those that it needs are installed so.
 
         Raises:
             BuildError: The commit cannot be built or installed.
@@ -180,7 +187,7 @@ class Project(Struct, frozen=True, kw_only=True):
         with (folder / "lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             if (made := self.find(commit, name)) is None:
-                self._build(commit, folder, lock=stream.fileno())
+                self._build(commit, folder, versions, lock=stream.fileno())
                 made = self.find(commit, name)
         if made is None:
             raise LaunchError(
@@ -190,13 +197,20 @@ class Project(Struct, frozen=True, kw_only=True):
             )
         return made
 
-    def _build(self, commit: Commit, folder: Path, *, lock: int) -> None:
+    def _build(self, commit: Commit, folder: Path, versions: Sequence[str], *, lock: int) -> None:
         label, sha, objects = f"commit {commit.sha[:8]} ({commit.subject})", commit.sha, ""
         if commit.tree is not None:
             label = f"the working tree {commit.name}"
             sha = snapshot.commit_to_build(self.store, commit)
             objects = snapshot.objects_of(self.store)
-        answer = ask(self.file, descriptors=(lock,), build=sha, folder=str(folder), objects=objects)
+        answer = ask(
+            self.file,
+            descriptors=(lock,),
+            build=sha,
+            folder=str(folder),
+            objects=objects,
+            versions="\n".join(one for one in versions if one.split("==")[0] not in _INSTALLERS),
+        )
         if "failed" in answer:
             lines = [line for line in answer["failed"].splitlines() if line.strip()]
             raise BuildError(

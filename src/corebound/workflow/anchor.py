@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from corebound.analysis.run_changes import changes_text, package_changes
 from corebound.asv_bridge.project import Project, open_project
 from corebound.errors import BuildError, InputError
+from corebound.launch.environments import Environment
 from corebound.records import jsonl
 from corebound.records.run_record import Commit, EnvironmentLock
 from corebound.scenario.cell import PROJECT
@@ -109,18 +110,20 @@ def prepare_anchored(
 def _require_build(project: Project, commit: Commit, records: Path, notify: Notify) -> None:
     """Build an anchor, which every later point is compared with; the build is kept and reused.
 
-    Other packages than those of the nights before are named: points before and after are then
-    not compared.
+    It is built with the versions of the nights before, where these can still be installed. Other
+    ones are named: points before and after are then not compared.
 
     Raises:
         BuildError: It cannot be built, with what can be done.
     """
     before = _last_lock(records, commit)
+    # Who changes the matrix wants other versions.
+    versions = before.packages if before is not None and before.sha256 == project.recipe else ()
     try:
         made = project.find(commit, PROJECT)
         if made is None:
             notify(f"Building the anchor {commit.name}: {one_line(commit.subject)}")
-            made = project.build(commit, PROJECT)
+            made = _build(project, commit, versions, notify)
     except BuildError as error:
         needed = "the versions that it needs"
         if before is not None:
@@ -136,8 +139,20 @@ def _require_build(project: Project, commit: Commit, records: Path, notify: Noti
     if changes:
         notify(
             f"The anchor {commit.name} was built with other packages ({changes_text(changes)}):"
-            f" a new segment of its histories begins. Pin versions in `matrix` of {project.file}."
+            f" a new segment of its histories begins. Pin others in `matrix` of {project.file}."
         )
+
+
+def _build(
+    project: Project, commit: Commit, versions: Sequence[str], notify: Notify
+) -> Environment:
+    """Build a commit with these versions, or if that fails with those that there are."""
+    if versions:
+        try:
+            return project.build(commit, PROJECT, versions=versions)
+        except BuildError as error:
+            notify(f"With the versions of its last build, {error.what}")
+    return project.build(commit, PROJECT)
 
 
 def _last_lock(records: Path, commit: Commit) -> EnvironmentLock | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from msgspec import Struct, field
 
 from corebound.asv_bridge.project import Project
 from corebound.errors import BuildError
@@ -20,26 +22,34 @@ ANCHOR = Commit(sha="a" * 40, subject="s", committed_at="2026-01-01T00:00:00Z", 
 
 def built_with(*packages: str) -> EnvironmentLock:
     return EnvironmentLock(
-        name=PROJECT, sha256="", python="3.11.2", packages=packages, commit=ANCHOR
+        name=PROJECT, sha256="recipe", python="3.11.2", packages=packages, commit=ANCHOR
     )
 
 
-def a_project(now: EnvironmentLock | None) -> Project:
-    """A project that builds the anchor with these packages, or not at all."""
+class Index(Struct):
+    """A package index, with what builds asked of it. Without `newest`, nothing builds.
 
-    def build(_commit: Commit, _name: str) -> SimpleNamespace:
-        if now is None:
+    `kept` are versions that it still has.
+    """
+
+    newest: EnvironmentLock | None
+    kept: tuple[str, ...] = ()
+    recipe: str = "recipe"
+    asked: list[Sequence[str]] = field(default_factory=list)
+
+    def build(self, _commit: Commit, _name: str, versions: Sequence[str] = ()) -> SimpleNamespace:
+        self.asked.append(versions)
+        if self.newest is None or not set(versions) <= {*self.kept}:
             raise BuildError(what="no wheel", where="asv.conf.json", fix="Wait.")
-        return SimpleNamespace(lock=now)
+        return SimpleNamespace(lock=built_with(*versions) if versions else self.newest)
 
-    fake = SimpleNamespace(find=lambda *_: None, build=build, file="asv.conf.json")
-    return cast("Project", fake)
-
-
-def notes_of(records: Path, now: EnvironmentLock | None) -> list[str]:
-    notes: list[str] = []
-    _require_build(a_project(now), ANCHOR, records, notes.append)
-    return notes
+    def notes(self, records: Path) -> list[str]:
+        fake = SimpleNamespace(
+            find=lambda *_: None, build=self.build, file="asv.conf.json", recipe=self.recipe
+        )
+        notes: list[str] = []
+        _require_build(cast("Project", fake), ANCHOR, records, notes.append)
+        return notes
 
 
 @pytest.fixture
@@ -55,20 +65,37 @@ def records(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_packages_that_differ_from_the_latest_nights_are_named(records: Path) -> None:
-    *_, note = notes_of(records, built_with("numpy==2.3"))
+def test_an_anchor_is_built_with_the_versions_of_the_latest_night(records: Path) -> None:
+    index = Index(built_with("numpy==2.3"), kept=("numpy==2.1",))
 
+    assert len(index.notes(records)) == 1
+
+    assert index.asked == [("numpy==2.1",)]
+
+
+def test_versions_that_are_no_longer_there_are_replaced_and_the_difference_is_named(
+    records: Path,
+) -> None:
+    index = Index(built_with("numpy==2.3"))
+
+    *_, failed, note = index.notes(records)
+
+    assert "no wheel" in failed
     assert "numpy in project 2.1 → 2.3" in note
 
 
-def test_the_same_packages_are_no_news(records: Path) -> None:
-    assert len(notes_of(records, built_with("numpy==2.1"))) == 1
+def test_a_changed_matrix_asks_for_other_versions(records: Path) -> None:
+    index = Index(built_with("numpy==2.3"), kept=("numpy==2.1",), recipe="another")
+
+    assert "numpy in project 2.1 → 2.3" in index.notes(records)[-1]
+
+    assert index.asked == [()]
 
 
 def test_an_anchor_that_no_longer_builds_is_told_with_what_it_was_built_with(
     records: Path,
 ) -> None:
     with pytest.raises(BuildError) as raised:
-        notes_of(records, None)
+        Index(None).notes(records)
 
     assert "numpy==2.1" in raised.value.fix
