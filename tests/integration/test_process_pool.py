@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -33,9 +32,9 @@ MANY = range(100)
 
 
 @pytest.fixture(autouse=True)
-def no_run_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host's lock is elsewhere: another's run is none of ours."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def no_run_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's lock has a name of its own: beside a run, the pool would be this process."""
+    monkeypatch.setenv(lock.LOCK_VARIABLE, "process-pool-tests")
 
 
 def test_results_are_in_the_order_of_the_items() -> None:
