@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import TimeLeft
+from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, usual_start_s
 from corebound.launch.launch import LaunchResult
 from corebound.planning.budget import Turns, blocks_within, fair_share_s, next_turn
 from corebound.planning.models import CannotRun
@@ -252,7 +252,8 @@ class Runner:
         """How long each of these launches may take; None without a budget.
 
         It is the fair share of the rest. One that could not count with that may take the time that
-        the others leave, and always enough for the start and a few iterations of the baseline.
+        the others leave, and always enough for the start and a few iterations of the baseline, or
+        for a slow start if no launch of the scenario says how long one takes.
         """
         left_s = self._left_s
         if math.isinf(left_s):
@@ -271,6 +272,8 @@ class Runner:
                 else:
                     others.append((launches, self._time_left.launch_s(cell)))
         least_s = max(progress.least_launch_s(job.key, self._time_left) for job in jobs)
+        if not progress.has_started:
+            least_s = max(least_s, *(GUESS_FACTOR * usual_start_s(job.planned) for job in jobs))
         share_s = max(fair_share_s(left_s, own, others), *map(progress.counting_s, keys))
         share_s = min(share_s, fair_share_s(left_s, len(jobs), others))
         return min(max(share_s, least_s), rest_s)

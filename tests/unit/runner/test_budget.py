@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from corebound.analysis.forecast import GUESS_FACTOR
 from corebound.launch.launch import LaunchResult
 from corebound.planning.budget import LEAST_ITERATIONS
 from corebound.records.launch_record import Launch
@@ -119,6 +120,18 @@ def test_a_slow_cell_counts_with_the_iterations_of_its_share() -> None:
     assert all(LEAST_ITERATIONS <= len(one.workers[0].wall_ns) < ITERATIONS for one in slow)
     assert all(launch.share_s is not None for launch in slow)
     assert count(kept, "none") == 3
+
+
+def test_a_first_launch_of_a_scenario_has_the_time_of_a_slow_start() -> None:
+    host = Host(steps("quick", none=0.01) | steps("slow", none=0.01), start_s=0.1)
+    tasks = [a_task(name=name, bindings=("none",), least=6, most=6) for name in ("quick", "slow")]
+
+    host.run(*tasks, budget_s=10)
+
+    shares_s = {job.planned.cell.scenario: job for job, _ in reversed(host.progress)}
+    first = shares_s["slow"]
+    assert first.share_s is not None
+    assert first.share_s >= GUESS_FACTOR * first.planned.cell.runtime.start_up_s
 
 
 def test_launches_are_as_short_as_five_of_each_cell_need_to_be() -> None:
