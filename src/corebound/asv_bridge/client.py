@@ -29,8 +29,6 @@ def ask(
     """Send asv a request about a project.
 
     Args:
-        file: The project's asv.conf.json.
-        notify: Called with progress messages.
         descriptors: These stay open until asv has ended, even if this process ends first.
         request: The request; with nothing but `file`, asv describes the project.
 

@@ -44,14 +44,10 @@ class Project(Struct, frozen=True, kw_only=True):
     """A repository and how its commits are built, according to asv.conf.json.
 
     Attributes:
-        name: The project's own name.
-        file: The asv.conf.json.
         git: The folder of the repository, or of its mirror.
-        environments: The folder of asv's environments.
         recipe: A hash of everything besides the commit that determines an environment.
         checked_out: The checked-out revision: HEAD. In asv's mirror, which has no checkout, it is
             the first of the branches in asv.conf.json.
-        outputs: The folders that asv writes to.
         anchor: The revision that nights are anchored to; None without one.
     """
 
@@ -172,8 +168,6 @@ class Project(Struct, frozen=True, kw_only=True):
         """Build a commit unless it is already built; only one process builds at a time.
 
         Args:
-            commit: The commit.
-            name: The name that cells use.
             versions: `name==version` of packages; those that it needs are installed so.
 
         Raises:
@@ -258,10 +252,6 @@ class Project(Struct, frozen=True, kw_only=True):
 
 def open_project(file: Path, notify: Notify) -> Project:
     """Read an asv.conf.json; clone a remote repository beside it, as asv does.
-
-    Args:
-        file: The asv.conf.json.
-        notify: Called with progress messages.
 
     Raises:
         InputError: The file cannot be read, or names no git repository.

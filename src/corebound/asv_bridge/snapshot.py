@@ -45,11 +45,9 @@ def take_snapshot(
     and bytecode stay as in HEAD.
 
     Args:
-        repository: A folder of the repository.
         store: The bare repository to write to; created if missing.
         head: The checked-out commit.
         outputs: Folders that the measurement writes to; their contents are not edits.
-        notify: Called with the differences and with large files.
 
     Returns:
         `head` with the tree; `head` itself if nothing differs from it, or if the repository has no

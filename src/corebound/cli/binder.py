@@ -75,7 +75,6 @@ def bound(function: Callable[..., None], *, begin_s: float) -> Callable[..., Non
     own, which only the terminal has.
 
     Args:
-        function: The command as it is written.
         begin_s: When it began, by the monotonic clock, for requests that have a budget.
     """
     parameters: list[inspect.Parameter] = []

@@ -69,10 +69,8 @@ def serve_site(
     """Serve a folder until interrupted, and rebuild it when its sources change.
 
     Args:
-        folder: The site.
         watched: The sources: files, and folders with their contents.
         rebuild: Rebuilds the site; errors that the user can fix are printed.
-        notify: Called with messages.
         port: The port on the loopback interface; 0 picks a free one.
         poll_interval_s: How often to check the files, in seconds.
 

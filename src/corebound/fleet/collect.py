@@ -34,9 +34,7 @@ def checked(record: RecordFile, data: bytes | None, host: str) -> bytes:
     """A file, if it is what its agent reported.
 
     Args:
-        record: The agent's description.
         data: The file's content; None if it cannot be reached.
-        host: The agent's host.
 
     Raises:
         RefusedError: It is not: it was copied in part, or changed.
@@ -63,9 +61,6 @@ def check_run(
     """Check that a file holds the records of a shard, of the host that it is for.
 
     Args:
-        data: The file's content.
-        plan: The plan.
-        shard: The shard.
         host_ids: The ids that the fleet's hosts have shown before, by their names.
         owners: The host of each id, also of those that are forgotten but in this plan's records.
 
@@ -116,8 +111,6 @@ def merge(data: bytes, run: Run, records: Path) -> tuple[Path, Merge]:
 
     Args:
         data: The file's content, which `check_run` has accepted.
-        run: Its run.
-        records: The folder of records.
 
     Returns:
         The file, and how it compares with what was there.
@@ -186,11 +179,8 @@ def collect_shard(
     """Merge the files of one shard.
 
     Args:
-        plan: The plan.
-        shard: The shard.
         files: Its files, as its agent reported them.
         read: Reads one of them; None if it cannot be reached.
-        records: The folder of records.
         host_ids: The ids that the fleet's hosts have shown before.
         owners: As of `check_run`.
 

@@ -78,8 +78,6 @@ class Coordinator:
 
         Args:
             folder: The plan, whose lock the caller holds.
-            fleet: The fleet file of the plan.
-            engine: The engine.
             now: Returns the time, ISO 8601 in UTC.
             again: Whether to deliver shards again that have failed or were cancelled.
         """

@@ -63,7 +63,6 @@ class ShardReport(Struct, frozen=True, kw_only=True):
         state: `done`: all its launches are recorded. `failed`: it can be resumed.
             `refused`: the agent may not carry it out here.
         reason: Why it is not done, or what is worth knowing though it is.
-        records: Its files of records.
         ended_at: The time by the host's clock.
         signature: The HMAC of everything else with the plan's key, so also of the hash of each
             file.
@@ -98,7 +97,6 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """One delivery of a shard to an engine.
 
     Attributes:
-        job: The engine's name for it.
         started_at: When it was submitted, by the coordinator's clock.
         state: `lost`: it ended without a report.
         reason: Why it was lost.
@@ -284,8 +282,6 @@ def create(fleet_folder: Path, plan: Plan, bundle: Path) -> PlanFolder:
     """Freeze a plan, and make it the current one. An identical plan keeps its state.
 
     Args:
-        fleet_folder: The folder of the fleet's plans.
-        plan: The plan.
         bundle: The bundle of its commit, which is moved into the folder.
 
     Raises:

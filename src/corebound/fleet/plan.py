@@ -22,7 +22,6 @@ class PlannedScenario(Struct, frozen=True, kw_only=True):
     """A scenario of the plan, as it is in the planned commit.
 
     Attributes:
-        name: Its name.
         path: Its file, from the folder of the fleet file.
         sha256: The hash of its document, as in records.
         environments: For each environment that it needs, the hash of the requirements, as in
@@ -48,7 +47,6 @@ class Source(Struct, frozen=True, kw_only=True):
     Attributes:
         folder: The folder of the fleet file in the repository; empty for its root.
         sha256: The hash of the bundle's file.
-        size_bytes: Its size.
     """
 
     folder: str
@@ -68,19 +66,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What a fleet measures.
 
     Attributes:
-        schema: The version of this format.
         id: The hash of what is measured: the same inputs give the same plan.
-        name: The fleet's name.
         round: Distinguishes repetitions of the same measurement, such as nights.
-        engine: What starts the agents.
         created_at: When it was planned.
-        corebound: The version that planned it.
-        commit: The commit that is measured.
         source: Where agents get that commit.
         document: The fleet file, without defaults.
-        scenarios: The scenarios.
-        hosts: The hosts.
-        shards: Every scenario on every host.
     """
 
     schema: int
@@ -114,11 +104,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
         shard: The shard's id.
         host: The only host that may carry it out.
         scenario: The scenario, with the hashes of its environments.
-        commit: The commit to measure.
-        source: The bundle of that commit.
         bundle: The bundle's path, where the host shares a file system with the coordinator.
         key: The key that signs its report, in hexadecimal.
-        labels: The labels of its records.
         work: The working folder on the host; None is in corebound's cache there.
         wheelhouse: The folder of wheels on the host, if it has no package index.
         profile, only, launches, budget_s: As options of `corebound run`.
@@ -164,15 +151,10 @@ def freeze(
     """Make the plan of a fleet.
 
     Args:
-        document: The fleet file.
         round_name: Distinguishes repetitions of the same measurement.
         created_at: The time, which is no part of the plan's id.
-        corebound: The version of corebound.
-        commit: The commit to measure.
         source: The bundle of that commit; its hash is no part of the plan's id, because git
             may pack the same commit differently.
-        scenarios: The scenarios of the commit.
-        hosts: The hosts that the engine has.
     """
     plan = Plan(
         schema=SCHEMA,

@@ -33,7 +33,6 @@ def check_out(bundle: Path, sha: str, folder: Path) -> None:
 
     Args:
         bundle: The bundle, which is no longer needed afterwards.
-        sha: The commit.
         folder: The repository; what is there is replaced.
 
     Raises:

@@ -24,7 +24,6 @@ class ShardStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         shard: Its id.
         host: The host, by the engine's name for it.
-        scenario: The scenario's name.
         status: `done`: measured, but not collected.
         reason: Why it is not collected, or what is worth knowing; empty if all is well.
         attempts: How often it was delivered.
@@ -79,7 +78,6 @@ def fleet_status(
     """Describe every shard of a plan.
 
     Args:
-        plan: The plan.
         states: The state of each shard, by its id.
         absent: The hosts that can start nothing now, with the reason; default: as it was when
             the engine was asked last.

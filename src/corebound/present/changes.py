@@ -200,7 +200,6 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
 
     Attributes:
         changes: At least one, the largest first.
-        history: All histories and decisions.
         number: Its mark in the chart above; 0 if it has none.
     """
 
@@ -325,7 +324,6 @@ def summary_table(changes: Sequence[Change], title: str) -> Table:
 
     Args:
         changes: Of any series, in any order.
-        title: The title of the table.
     """
     has_secondary = not all(is_primary(change.series) for change in changes)
     rows: list[tuple[Value, ...]] = []
@@ -376,7 +374,6 @@ def group_changes(
 
     Args:
         changes: Changes; groups and their members keep this order.
-        history: All histories and decisions.
     """
     alike: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
@@ -407,9 +404,6 @@ def change_table(
     """A row for each group of changes: what changed, by how much, its status, and since when.
 
     Args:
-        groups: The changes.
-        title: The title of the table.
-        address: The address of a series.
         anchors: Whether this is the table that links to a change lead to.
         notes: What is said below it.
     """
@@ -517,9 +511,6 @@ def entry_table(
 
     Args:
         entries: The commits, each with one of its directions.
-        history: All histories and decisions.
-        title: The title of the table.
-        address: The address of a series and of a commit.
         anchors: The id by which others link a commit's row.
         evidence: What the hosts show of a commit's changes, in sentences, by the id of the entry.
         notes: What is said below it.
@@ -590,8 +581,6 @@ def failure_table(
     """A row for each reason for which series stopped giving values.
 
     Args:
-        groups: The series by reason.
-        address: The address of a series.
         links: The address of the entry of each commit with changes, by its hash.
     """
     rows: list[tuple[Value, ...]] = []

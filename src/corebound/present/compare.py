@@ -174,7 +174,6 @@ def compare_table(
         comparison: Two runs, or two commits of an imported project.
         shows: Whether to show a row.
         most: The most rows to show.
-        address: The address of the page of a row.
     """
     if isinstance(comparison, RunComparison):
         cells = [cell for cell in comparison.cells if shows(cell)][:most]

@@ -46,7 +46,6 @@ def hosts_sections(comparison: HostComparison, *, by: By, show_all: bool) -> tup
     """What a terminal and Markdown show.
 
     Args:
-        comparison: The results of the hosts.
         by: Whether each host has a row, or each class.
         show_all: Whether to list also what has no clear difference.
     """
@@ -200,7 +199,6 @@ def outliers_table(
     """The hosts that are far from their class, where, and what else differs.
 
     Args:
-        comparison: The results of the hosts.
         address: The address of the page of a host, by its id.
     """
     names = comparison.class_names

@@ -59,8 +59,6 @@ def regressions_sections(
     """What a terminal and Markdown show.
 
     Args:
-        history: All series with their changes.
-        address: The address of a series and of a commit.
         records: The folder of records that commands have to name; empty for the default.
         show_all: Whether to list also changes that are not new, and all series of each commit.
         brief: Whether it is a message for people: one line for a commit, without commands.
@@ -257,8 +255,6 @@ def regressions_document(
     """The commits, changes and failing series as plain data.
 
     Args:
-        history: All series with their changes.
-        address: The address of a series and of a commit.
         records: The folder of records that commands have to name; empty for the default.
     """
     evidence = host_evidence(history.entries, history.series)

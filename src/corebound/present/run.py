@@ -54,8 +54,6 @@ def run_sections(
 
     Args:
         results: The scenarios, with what is decided in all of them together.
-        launches: The launches of the run.
-        calibrations: Those of the folder of records.
     """
     compared = sum(cell.comparison is not None for result in results for cell in result.cells)
     is_calibrated = True
@@ -88,7 +86,6 @@ def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
     """A row for each configuration, in the order of the file, compared with its baseline.
 
     Args:
-        result: The scenario.
         compared: The number of comparisons that `result.decided` is corrected for; 0 if it is not.
     """
     metrics = [metric.name for metric in result.cells[0].cell.metrics] if result.cells else []

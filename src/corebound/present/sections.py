@@ -55,8 +55,6 @@ class Named(Struct, frozen=True):
     """A name, with what a reader may want to know of it.
 
     Attributes:
-        name: The name.
-        tags: The roles that it has.
         label: Its configuration, in the colour of its binding mode.
         note: What it is, below the name.
         link: The address of its page; empty without one.
@@ -181,7 +179,6 @@ class Marked(Struct, frozen=True, kw_only=True):
     """A verdict, a size or a status, in its colour.
 
     Attributes:
-        word: The word with its sign and tone.
         bounds: The 95 % interval of a size.
         notes: What is said of it, below it.
         code: What commands take for it.
@@ -209,7 +206,6 @@ class Commands(Struct, frozen=True, kw_only=True):
     Attributes:
         lines: The commands; empty if none is known.
         of: What they are for, in words.
-        members: What the row sums up.
     """
 
     kind: ClassVar = "commands"

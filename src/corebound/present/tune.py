@@ -54,9 +54,7 @@ def tune_sections(
     """What a terminal prints of a race.
 
     Args:
-        result: The race.
         records: The file of its records.
-        proofs: The files that set its recommendation.
     """
     sections: list[Section] = [Sentence(headline(result), "lead")]
     sections += map(Sentence, certainty(result))
@@ -268,12 +266,7 @@ def fresh_table(result: TuneResult) -> Table:
 
 
 def loads_table(loads: LoadsResult, address: Callable[[TuneResult], str] | None = None) -> Table:
-    """The winner of each load's race, compared with the default and with the common one.
-
-    Args:
-        loads: The races.
-        address: The address of a race's page.
-    """
+    """The winner of each load's race, compared with the default and with the common one."""
     rows: list[tuple[Value, ...]] = []
     for index, result in enumerate(loads.results):
         best = result.recommended

@@ -258,7 +258,6 @@ def comparison_csv(comparison: RunComparison, records: str = "") -> str:
     """Every cell of a comparison of two runs, one line each, by change over noise.
 
     Args:
-        comparison: The comparison.
         records: As in `CommandLine.at`.
     """
     before, after = comparison.before, comparison.after
@@ -309,7 +308,6 @@ def host_json(result: HostRecords, records: str = "") -> str:
     """A host as its latest run recorded it, its noise, and the doctor's results in each run.
 
     Args:
-        result: The host with its runs.
         records: As in `CommandLine.at`.
     """
     runs = result.latest_runs

@@ -19,7 +19,6 @@ class Head(Struct, frozen=True, kw_only=True):
     """The head of a page.
 
     Attributes:
-        title, description: Of the document.
         made: What the page was made from; empty: it says when the site was made.
     """
 

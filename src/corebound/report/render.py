@@ -292,7 +292,6 @@ class Renderer:
         """Load templates by file name.
 
         Args:
-            templates: Their texts.
             now: ISO timestamp of the pages.
             only: The names, or patterns of names, that the site is of; empty for everything. Every
                 page says so, because a reader may arrive at any page.

@@ -30,7 +30,6 @@ def search_script(
 
     Args:
         results: One result per scenario.
-        history: All series with their changes.
         records: Every run with its launches, in any order; only the runs are read.
     """
     groups = [group for group in _groups(results, history, records) if group[2]]

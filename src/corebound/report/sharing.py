@@ -35,7 +35,6 @@ def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord
 
     Args:
         result: The scenario's latest result.
-        history: All series with their changes.
     """
     all_series = history.histories_of(project=None, scenario=result.scenario.name)
     worse = [
@@ -58,13 +57,7 @@ def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord
 
 
 class Badge(Struct, frozen=True, kw_only=True):
-    """A badge of 20 pixels height: a name, and beside it a message on the colour of its tone.
-
-    Attributes:
-        name: What it is about.
-        sign, word: The message.
-        colour: Of the message.
-    """
+    """A badge of 20 pixels height: a name, and beside it a message on the colour of its tone."""
 
     name: str
     sign: str
@@ -92,7 +85,6 @@ def badge(result: ScenarioResult, history: ChangeHistory) -> Badge:
 
     Args:
         result: The scenario's latest result.
-        history: All series with their changes.
     """
     message = badge_message(result, history)
     return Badge(

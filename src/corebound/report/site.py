@@ -70,9 +70,7 @@ def render_pages(
     The overview comes last, so that the pages it links to exist before it.
 
     Args:
-        inputs: The data that the site is made from.
         results: The latest result of each scenario in the records.
-        renderer: A renderer with the templates.
         are_fresh: Whether the site has these files, made from inputs with this key; such files
             are not made again.
         traces: For each launch whose trace is in the site, its path from the site's top.
@@ -490,7 +488,6 @@ def write(
     part of this one are removed.
 
     Args:
-        inputs: The data that the site is made from.
         out: The folder of the site; created if it does not exist.
         records: The folder of records, for copies of them and of traces; None: no copies.
         cache_folder: The cache folder of this user; None: no cache.

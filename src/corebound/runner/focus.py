@@ -18,8 +18,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """A cell and its baseline, which lack launches.
 
     Attributes:
-        scenario: The place of its scenario in the run.
-        key, baseline: The keys of the two cells.
         launches: The `ok` launches of the one that has fewer.
         effect: How far apart the two look: the absolute logarithm of the ratio of their times.
         own_s, baseline_s: What the launches take that each of the two lacks, in seconds.

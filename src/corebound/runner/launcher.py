@@ -130,9 +130,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
 
     Attributes:
         scratch: The parent of the launches' scratch folders, each removed after its launch.
-        traces_folder: The folder that stores the run's traces.
         tick: Called from time to time during a launch.
-        gpus: The number of GPUs of the host.
         on_cpus, on_gpus: The counters for launches on CPUs only, and for launches on GPUs.
         supervisions: One supervisor per concurrent launch; more are started as needed.
         stack: Ends the supervisors.
@@ -300,9 +298,7 @@ def launcher(
         stack: Ends the processes that are started here.
         scratch: The parent of the launches' scratch folders. The supervisor removes it at the
             end, even if this process is killed.
-        traces_folder: The folder that stores the run's traces.
         tick: Called from time to time during a launch.
-        gpus: The number of GPUs of the host.
     """
     cpu_quota.remove_abandoned()
     supervision = stack.enter_context(Supervision(scratch))

@@ -46,8 +46,6 @@ class CellProgress(Struct, kw_only=True):
     """The launches of one cell.
 
     Attributes:
-        planned: What is launched.
-        position: Its place among the scenario's cells.
         launches: The launch of each block, without the refused ones.
         refused: The block of each refused launch.
         alternated: The blocks in which a refused launch had alternated with others.
@@ -497,8 +495,6 @@ def is_complete(tasks: Sequence[Task], done: Sequence[Launch], *, operators: boo
     """Whether a run, if resumed, would have nothing left to launch or record.
 
     Args:
-        tasks: The scenarios that it measures.
-        done: Its launches that are on disk.
         operators: Whether operators are profiled where scenarios request it.
     """
     for task in tasks:

@@ -58,7 +58,6 @@ class TaskRace(Struct, frozen=True, kw_only=True):
 
         Args:
             keys: In random order, which is that of the race.
-            block: The block.
         """
         if not self.is_screening(block):
             return tuple(keys)

@@ -44,7 +44,6 @@ def screen(
         results: The results of one launch, or of several that alternated.
         may_refuse: Whether the launches may be repeated.
         warmup: `Measure.warmup`: only iterations after the warm-up count towards the limit.
-        kind: The kind of the launches.
         baseline: Which of them is the baseline of the others; None: all need each other.
 
     Returns:

@@ -80,13 +80,9 @@ class Runner:
         """Prepare a new run, or one that resumes after an interruption.
 
         Args:
-            run: The run that the records belong to.
-            tasks: The scenarios to measure.
             done: Launches of this run that are already on disk.
             append: Writes a launch to disk.
             launch: Launches one cell, or several that start at once, as `Launcher` does.
-            observer: Receives the events of the run.
-            clock: The clocks.
             time_left: What launches are expected to take; those of this run correct it.
             budget_s: The run ends after this many seconds, or a little later: a launch that takes
                 more than its share is ended. None: no limit.

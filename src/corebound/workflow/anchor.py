@@ -61,7 +61,6 @@ def prepare_anchored(
     Args:
         request: The user's request, with files.
         anchors: The anchor, and during a move the one that it replaces.
-        notify: Called with progress messages.
         resume: Whether to continue an identical run that was interrupted.
 
     Raises:

@@ -25,12 +25,7 @@ _MOST_LLAMA_CPUS = 512
 
 
 def check_artefact(artefact: Artefact, *, python: str) -> Proof:
-    """Check an artefact without a launch through it.
-
-    Args:
-        artefact: The artefact.
-        python: The interpreter of the framework's environment.
-    """
+    """Check an artefact without a launch through it."""
     if artefact.kind in _RUN_BY_FRAMEWORK:
         checked = f"{artefact.title} accepted it"
         problems = _failure([python, "-c", artefact.text])

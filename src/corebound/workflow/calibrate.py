@@ -144,8 +144,6 @@ def noise_notes(
     Empty without launches, because there are no verdicts then.
 
     Args:
-        records: The folder of records.
-        run: The run of the comparison.
         sources: Its scenarios without the two sides, which is the form that was calibrated.
         launches: The smallest number of launches of a side behind the verdicts.
         own_margin: Whether the verdicts use the same margin as the calibration.

@@ -16,7 +16,6 @@ def cached_change_points(records: Path, *, all_series: bool) -> Iterator[Segment
     """Load the cached change points; save the new ones on exit, even after an error.
 
     Args:
-        records: The folder of records.
         all_series: Whether the caller analyses all series of the folder. If so, entries that no
             series requests are removed from the cache.
     """

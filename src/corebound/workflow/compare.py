@@ -48,7 +48,6 @@ def compare_recorded(
     Args:
         before: A run (its id, the start of it, or its file) or a commit (its hash or tag).
         after: The run or commit to compare with the first.
-        records: The folder of records.
         notify: Called with a warning for each thing that cannot be read.
         status: Shows a text while a long step runs.
         project: The imported project whose commits to compare; None compares runs first, then the

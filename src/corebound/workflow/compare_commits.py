@@ -137,7 +137,6 @@ def recorded_comparison(
         stored: A run of `compare-commits` or `bisect`.
         base: The commit to compare with, one of the run's.
         head: The commit to judge, another of the run's.
-        metric: What to compare.
     """
     both = sides.sides_of_commits(PROJECT, base, head)
     run, launches = judged_by(metric, stored.run, stored.launches)

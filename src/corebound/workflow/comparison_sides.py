@@ -170,7 +170,6 @@ def _repeat(
 
     Args:
         loaded: The scenarios with their selected cells.
-        axis: The axis on which the sides differ.
         profile: As in `expand`.
         add_sides: Adds the sides to a scenario; called with the scenario and `path`.
     """

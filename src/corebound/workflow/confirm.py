@@ -149,10 +149,6 @@ def confirm_changes(
 
     Args:
         changes: Suspected changes without a confirmation.
-        suite: The content of the records.
-        records: The folder of records.
-        reporter: Shows the progress.
-        config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
         budget_s: The time limit for all of them, in seconds; None is no limit.
     """
@@ -258,10 +254,7 @@ def measure_commits(
     """Build both commits and interleave launches of their cells, as many as the profile says.
 
     Args:
-        pair: What to compare.
         folder: The folder for the run, which is not a nightly run.
-        config: The asv.conf.json of the project under test.
-        reporter: Shows the progress.
         wait_s: How long to wait for another run on this host, in seconds.
         budget_s: The time limit in seconds, after the wait; None is no limit.
 

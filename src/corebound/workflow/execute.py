@@ -64,7 +64,6 @@ class Reporter(Protocol):
         """Show the progress of a run.
 
         Args:
-            done: The number of launches that a resumed run has already.
             budget_s: The time limit in seconds; None is no limit.
             time_left: How long the rest takes; the observer adds the launches that end.
         """
@@ -286,9 +285,6 @@ def execute_run(
     """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
 
     Args:
-        prepared: What to measure.
-        budget: The budget of the command.
-        reporter: Shows the progress.
         stack: Cleans up everything started here.
         operators: Whether to profile operators in scenarios that request it.
         focuses: Whether a budget that cannot decide all comparisons decides some of them.

@@ -85,7 +85,6 @@ def write_without_faulty(
     Args:
         inputs: What the site is made from; its `warn` is called with each part that is left out.
         write: Writes the site, and returns its first page.
-        records: The folder of records.
 
     Raises:
         CoreboundError: As `write` does. Any other error has no part that raises it by itself.

@@ -97,9 +97,7 @@ def plan_fleet(request: FleetRequest, round_name: str, notify: Notify) -> PlanFo
     """Freeze the plan of a fleet. The same inputs give the same plan, with its state.
 
     Args:
-        request: The fleet.
         round_name: Distinguishes repetitions of the same measurement.
-        notify: Called with progress messages.
 
     Raises:
         CoreboundError: The fleet file, the commit or a scenario is invalid, or the engine
@@ -218,8 +216,6 @@ def run_fleet(
     """Deliver the shards of a plan that are not done, and wait for them.
 
     Args:
-        plan_folder: The plan.
-        notify: Called with progress messages.
         again: Whether to deliver shards again that have failed or were cancelled.
         detach: Whether to return when the engine has them, if it keeps jobs by itself.
         sleep: Waits some seconds.
@@ -382,11 +378,8 @@ def collect_fleet(
     """Merge the records of all shards that are done.
 
     Args:
-        plan_folder: The plan.
-        records: The folder of records.
         copied: Folders with copies of the hosts' working folders, for fleets whose hosts
             cannot be reached from here.
-        notify: Called with progress messages.
 
     Raises:
         InputError: The folder of records cannot be written; what is collected stays.
@@ -584,7 +577,6 @@ def carry_out_by_hand(
     """Carry out the shards of this host without an engine, one by one.
 
     Args:
-        plan_folder: The plan.
         host: The fleet's name for this host.
         index: The number of the only shard to carry out; None carries out all.
     """

@@ -30,8 +30,6 @@ def with_forecasts(prepared: PreparedRun, records: Path, budget_s: float | None)
     several runs together measure all of them.
 
     Args:
-        prepared: The run.
-        records: The folder of records.
         budget_s: The time limit in seconds; None is no limit.
     """
     host, own = prepared.run.host.id, prepared.run.id
@@ -65,9 +63,7 @@ def forecast_tasks(
     """Forecast each scenario of a run.
 
     Args:
-        tasks: The scenarios.
         host: The id of the host.
-        records: The folder of records.
         budget_s: The time limit in seconds; None is no limit.
         other_than: The id of a run that does not count.
 
@@ -97,9 +93,7 @@ def time_left_of(
     """Follow the time that a run still takes.
 
     Args:
-        tasks: The scenarios.
         forecasts: Those of the run; scenarios without one are guessed.
-        done: The launches that a resumed run has already.
     """
     expected_s = {
         task.scenario.name: known.launch_s

@@ -65,8 +65,6 @@ def read_hosts(
     """Read every host with the latest result of each scenario.
 
     Args:
-        records: The folder of records.
-        faults: Receives what could not be read.
         only: The names of the scenarios to read; empty reads all.
     """
     version = cache.code("analysis", "stats", "records", "scenario", "machine", "units.py")
@@ -173,7 +171,6 @@ def compare_recorded_hosts(
     """Compare all hosts of a folder of records.
 
     Args:
-        records: The folder.
         scenario_files: The scenarios to compare; empty for all.
         notify: Called with a warning for each thing that cannot be read.
 

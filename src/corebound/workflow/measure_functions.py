@@ -81,7 +81,6 @@ def describe_function(function: Callable[..., object], name: str | None = None) 
     of a notebook, of `__main__`, lambdas and `functools.partial`, are pickled by value.
 
     Args:
-        function: The function.
         name: Its name in the results; None uses its own.
 
     Raises:
@@ -143,7 +142,6 @@ def measure_functions(
     Args:
         functions: At least two with different names; the first is the baseline.
         request: How to measure them.
-        reporter: Shows the progress.
 
     Raises:
         InputError: There are too few functions, or settings are invalid.

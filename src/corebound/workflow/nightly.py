@@ -128,7 +128,6 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
     """The steps of a nightly run; each has what those before it have left of the budget.
 
     Args:
-        request: The request.
         journal: When the nightly run began, and which steps have ended.
         host: This host's id.
     """
@@ -242,7 +241,6 @@ def run_nightly(request: NightlyRequest, notify: Notify) -> NightlySummary:
     """Run the steps of a nightly run that are not done yet, then write and send the summary.
 
     Args:
-        request: What to do.
         notify: Called with progress messages and with the errors of delivering the summary.
 
     Raises:

@@ -77,8 +77,6 @@ def begin_journal(folder: Path, identity: Sequence[str], now: datetime) -> Journ
 
     Args:
         folder: The folder of all nightly runs.
-        identity: The values that identify the request.
-        now: The current time in UTC.
     """
     run_folder = folder / now.strftime(TIMESTAMP_FORMAT)
     while run_folder.exists():
@@ -191,8 +189,6 @@ def run_step(step: Step, folder: Path, *, lock: int) -> int:
     """Run one step and append its output to its log.
 
     Args:
-        step: The step.
-        folder: The nightly run's folder.
         lock: A descriptor of the lock, which the step inherits. If the nightly run is killed, no
             other one begins before the step has ended.
 
@@ -281,7 +277,6 @@ def run_steps(
     Args:
         steps: All steps of the nightly run; each is requested once those before it have ended.
         journal: Lists the steps already done; the others are recorded as they begin and end.
-        lock: A descriptor of the lock.
         now: Returns the current time, ISO 8601 in UTC.
         notify: Called with the name of each step that begins.
     """

@@ -55,10 +55,6 @@ class Argument(Option, frozen=True):
 def seconds(text: str, *, option: str = "--budget") -> float:
     """Parse a duration: `90s`, `10m`, `1h30m`.
 
-    Args:
-        text: The text that the user typed.
-        option: The option it belongs to.
-
     Raises:
         InputError: The text is not a duration, or the budget is zero.
     """
@@ -144,7 +140,6 @@ def request_of(kind: type[R], arguments: Mapping[str, Any], **others: object) ->
     """The request of a function of the Python API; None is the default.
 
     Args:
-        kind: The type of the request.
         arguments: The function's arguments, of which some are no fields.
         others: Fields that the function calls otherwise.
 

@@ -152,7 +152,6 @@ def plan_suite(request: RunRequest, sysfs: Path | None = None) -> RunPlan:
     """Plan the cells of scenarios; launch, build and store nothing.
 
     Args:
-        request: The scenarios.
         sysfs: A saved machine; None is this one.
 
     Raises:

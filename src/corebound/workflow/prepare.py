@@ -160,7 +160,6 @@ def resume_run(request: RunRequest, notify: Notify, *, operators: bool) -> Prepa
 
     Args:
         request: The user's request; without files, the run's own files are used.
-        notify: Called with progress messages.
         operators: Whether to profile operators; a run may lack only that.
 
     Raises:
@@ -214,8 +213,6 @@ def prepare_comparison(
 
     Args:
         loaded: The scenarios, with their sides.
-        request: The user's request.
-        notify: Called with progress messages.
         resume: Whether to continue an identical run, preferably one that was interrupted.
             Without a match, a new run begins.
         unmade: Why environments are missing, where that is already known.
@@ -388,9 +385,7 @@ def plan_run(
     """Plan a new run of scenarios on this host; build the project under test if required.
 
     Args:
-        loaded: The scenarios.
         request: The user's request; its files are already loaded.
-        notify: Called with progress messages.
         seed: The run's seed if `request` has none; None picks a random one.
         unmade: Why environments are missing, where that is already known.
 
@@ -547,9 +542,7 @@ def prioritise_inconclusive(tasks: Sequence[Task], run: Run, records: Path) -> t
     blocks omit those that are certain enough anyway.
 
     Args:
-        tasks: The tasks of a run.
         run: The run itself; its own records are ignored, so that a resumed run keeps its order.
-        records: The folder of records.
     """
     names = {task.scenario.name for task in tasks}
     inconclusive = {
@@ -570,9 +563,7 @@ def last_results(
     """Find the result of each scenario's last run on a host.
 
     Args:
-        names: The scenarios.
         host: The host's id.
-        records: The folder of records.
         other_than: The id of a run that does not count.
     """
     missing = set(names)

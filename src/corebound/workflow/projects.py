@@ -109,8 +109,6 @@ def build(
 
     Args:
         cells: Cells without a commit use the working tree.
-        config: The asv.conf.json of the project.
-        notify: Called with progress messages.
         outputs: Output folders of the measurement, in addition to `OUTPUTS`.
         committed: Whether to build the checked-out commit instead of the working tree.
 

@@ -122,7 +122,6 @@ def publish_to_folder(site: Site, to: Path) -> None:
     exchange two folders.
 
     Args:
-        site: A complete site.
         to: A folder with a published site, an empty or missing folder, or a link.
 
     Raises:

@@ -47,7 +47,6 @@ def list_runs(records: Path, notify: Notify) -> list[StoredRun]:
     """All runs of a folder of records, the newest first; their launches are not read.
 
     Args:
-        records: The folder.
         notify: Called with a warning for each file that cannot be read.
 
     Raises:
@@ -76,7 +75,6 @@ def find_run(name: str | None, records: Path, notify: Notify) -> Stored:
     Args:
         name: Its id, the start of it, or its file; None is the latest run. Of several that match,
             the latest is taken.
-        records: The folder of records.
         notify: Called with a warning for each file that cannot be read.
 
     Raises:
@@ -107,7 +105,6 @@ def recorded_result(stored: Stored, notify: Notify) -> RunResult:
     """The result of a run, as when it ended.
 
     Args:
-        stored: The run.
         notify: Called with a warning for each line and each scenario that cannot be read.
     """
     run, faults = drop_unreadable_scenarios(stored)
@@ -151,7 +148,6 @@ def launch_log(stored: Stored, name: str | None) -> LaunchLog:
     """The output of a launch.
 
     Args:
-        stored: The run.
         name: The launch's id; None is the last launch that failed.
 
     Raises:

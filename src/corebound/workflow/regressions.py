@@ -73,11 +73,8 @@ def analyse_history(
     """Find the change points of all histories, with a cache beside the records.
 
     Args:
-        records: The folder of records.
-        status: The file of decisions.
         notify: Called with a warning for each thing that cannot be read.
         progress: Called with the number of analysed series and of all series.
-        metric: What the series are of.
 
     Raises:
         InputError: The folder has no results.
@@ -139,9 +136,6 @@ def confirm_open_changes(
     """Measure open changes again that have no confirmation yet, or could not be confirmed.
 
     Args:
-        analysed: The changes.
-        reporter: Shows the progress.
-        config: The asv.conf.json of the project under test.
         wait_s: How long to wait for another run on this host, in seconds.
         budget_s: The time limit in seconds; None is no limit.
 
@@ -174,12 +168,8 @@ def record_decision(
     """Append a decision to the file; existing content stays unchanged.
 
     Args:
-        state: The decision.
         name: The id of a change, or the beginning of a commit: then the decision is about each
             change of that commit's entry that it applies to.
-        because: The reason.
-        analysed: The changes.
-        status: The file of decisions.
 
     Returns:
         The changes that were decided, at least one.

@@ -309,7 +309,6 @@ def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
     """Select scenarios and imported data by name.
 
     Args:
-        content: The complete content.
         only: Names, or shell patterns of names; without any, everything is selected.
 
     Raises:

@@ -132,7 +132,6 @@ def find_run(record: str, records: Path) -> tuple[Stored, str | None]:
     Args:
         record: A file of records, the start of a run's id, or a commit, of which the latest run
             counts.
-        records: The folder of records.
 
     Raises:
         InputError: No run matches, or several do.
@@ -372,9 +371,7 @@ def check_out(
     """Check out the scenario's file and the modules beside it, as of the run's commit.
 
     Args:
-        before: The run.
         path: The recorded path of the file.
-        scenario: Its content.
         stack: Removes the checkout on exit.
         snapshots: The snapshot store, if the run measured a working tree with changes.
 

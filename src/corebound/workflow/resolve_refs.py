@@ -47,7 +47,6 @@ def resolve_runs(
     Args:
         before: The first name, as typed.
         after: The second name.
-        runs: All recorded runs.
         records: The folder of records, for messages.
 
     Raises:
@@ -76,7 +75,6 @@ def resolve_measured_commits(
     Args:
         before: The first name, as typed.
         after: The second name.
-        runs: All recorded runs.
     """
     if any(Path(name).is_file() for name in (before, after)):
         return None

@@ -58,8 +58,6 @@ def run_suite(
     """Measure every cell of the scenarios, or continue an interrupted run.
 
     Args:
-        request: The user's request.
-        reporter: Called with the progress.
         announce: Called before the first launch, with the forecasts.
 
     Raises:

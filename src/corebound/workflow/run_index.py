@@ -160,7 +160,6 @@ def indexed_folders(
     """List all series and runs below a folder, one host after the other.
 
     Args:
-        records: The folder.
         faults: Receives each file that cannot be read or holds no run; other files still count.
         only: The files to read and to list; None reads all. The series also have the points of
             other files that were read before.
@@ -384,9 +383,7 @@ def earlier_results_of_pair(
     """Earlier results of each cell: from the host's latest other runs before the later of two.
 
     Args:
-        records: The folder of records.
         pair: The two runs, which share scenarios. Unreadable runs are skipped.
-        metric: What the results are of.
     """
     folders: list[IndexedFolder] = []
     for folder in (records, *_auxiliary_folders(records)):
@@ -446,7 +443,6 @@ def read_suite(records: Path, *, pooled: bool = False, metric: JudgedBy = "time"
     """Read all series of a folder of records.
 
     Args:
-        records: The folder.
         pooled: Whether to make the series of several hosts together, too.
         metric: What our own series are of. Imported ones, of any unit, are beside those of time.
     """

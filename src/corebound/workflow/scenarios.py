@@ -247,7 +247,6 @@ def find_environments(
 
     Args:
         loaded: The scenarios. Their own environments take precedence over corebound's.
-        suite: The folder of the configuration of the project under test.
         project: Environments of the project under test; looked up if omitted.
 
     Raises:
@@ -316,7 +315,6 @@ def host_capabilities(
         made: The environments; None marks one that has not been made.
         loaded: The scenarios to plan. Setting a CPU quota is tried only if one of their cells has
             a quota, and setting huge pages only if one of them sets them.
-        unmade: The reasons for missing environments.
     """
     cells = all_cells(loaded)
     why = {

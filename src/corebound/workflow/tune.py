@@ -181,7 +181,6 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
 
     Args:
         request: The user's request; its budget is for all loads together.
-        reporter: Shows the progress.
 
     Raises:
         InputError: The scenario does not vary a parameter of `each`.
@@ -433,7 +432,6 @@ def forecast_note(
     Args:
         candidates: How many configurations take part.
         launch_s: The expected duration of a launch, in seconds.
-        rule: The rule of the race.
         since: When the race started that this is judged by; None for a guess.
     """
     text, least = f"{count(candidates, 'configuration')} take part.", candidates
@@ -457,7 +455,6 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
     Args:
         launch_s: The duration of a launch, in seconds.
         candidates: How many configurations take part.
-        rule: The rule of the race.
     """
     budget_s, a_launch = rule.whole_budget_s, f"A launch takes about {_about(launch_s)}"
     if budget_s is None:

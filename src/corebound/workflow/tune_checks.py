@@ -117,18 +117,7 @@ def prove(
     budget: Budget,
     reporter: Reporter,
 ) -> tuple[Proof, ...]:
-    """Launch through the artefacts of a configuration, and check the syntax of the others.
-
-    Args:
-        run: The run of the race.
-        task: Its task.
-        planned: The configuration.
-        written: Its artefacts.
-        records: The folder of records.
-        folder: The folder of the artefacts.
-        budget: The budget of the command.
-        reporter: Shows the progress.
-    """
+    """Launch through the artefacts of a configuration, and check the syntax of the others."""
     through = {
         artefact.kind: command
         for artefact in written
@@ -274,7 +263,6 @@ def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[Ve
 
     Args:
         request: The scenario files, or folders of them; without an objective, the races of each.
-        reporter: Shows the progress.
 
     Returns:
         One result for each scenario, objective and load with a recommendation; at least one.
@@ -386,10 +374,7 @@ def again(
     """A run of some cells of a race alone, as often as its fresh launches.
 
     Args:
-        before: The race.
-        keys: The keys of the cells.
         recommended: The one that the others are compared with.
-        request: The options of any run.
         notify: Reports what a user should know.
     """
     document, path = before.source.document, before.source.path

@@ -22,7 +22,6 @@ def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredRun, ...]:
     """The latest race of each host, scenario, objective and load.
 
     Args:
-        records: The folder of records.
         faults: Receives each file that cannot be read.
     """
     latest: dict[tuple[object, ...], StoredRun] = {}

@@ -119,9 +119,6 @@ def print_import(
     """Print the state of a project's history and what was skipped.
 
     Args:
-        project: The project's name.
-        counts: What was read.
-        history: The stored history.
         faults: What could not be read; printed on stderr.
     """
     warnings = Console(stderr=True, soft_wrap=True)

@@ -23,7 +23,6 @@ class TestCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         classname, name: Its name, in two parts.
-        failure: A regression.
         errors: Reasons why there is no result.
         output: Further text; empty is none.
     """
@@ -39,8 +38,6 @@ def junit_xml(name: str, cases: Sequence[TestCase], *, notes: Sequence[str] = ()
     """Render a test suite.
 
     Args:
-        name: The suite's name.
-        cases: Its cases.
         notes: Values of properties named `noise`.
     """
     suite = ET.Element(

@@ -44,7 +44,6 @@ def variables_note(names: Iterable[str], planned: Iterable[PlannedCell]) -> str 
 
     Args:
         names: The names of all variables of corebound's own environment.
-        planned: The planned cells.
     """
     given = {
         name

@@ -61,7 +61,6 @@ class Engine(Protocol):
         """Deliver shards; those that it has yielded are delivered, whatever comes after.
 
         Args:
-            assignments: The shards.
             again: Whether agents resume shards that have failed.
 
         Yields:
@@ -103,11 +102,6 @@ class RemoteEngine(Engine, Protocol):
 def open_engine(fleet: FleetFile, hosts: Sequence[str], files: Path) -> Engine:
     """Connect to the engine of a fleet.
 
-    Args:
-        fleet: The fleet file.
-        hosts: The names of all its hosts.
-        files: A folder for files of the engine.
-
     Raises:
         HostError: Its library is not installed.
         CoreboundError: The engine cannot be reached.
@@ -130,7 +124,6 @@ def answer_of(command: Sequence[str], *, of: str, missing: str, silent: str) -> 
     """Run a program of an engine and return its output.
 
     Args:
-        command: The program and its arguments.
         of: What answers, to begin a sentence with.
         missing: How to fix that the program is not installed.
         silent: How to fix that it fails or does not answer.

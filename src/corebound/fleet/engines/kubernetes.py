@@ -38,10 +38,7 @@ def job_manifest(
     only, and each carries out the shards of the node that it is on.
 
     Args:
-        name: The name of the Job.
-        hosts: The names of the nodes.
         plan: The folder of the plan, on the volume.
-        section: The options of the engine.
     """
     node_name = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     # Equal requests and limits of whole CPUs: with the static CPU manager the pod has CPUs of

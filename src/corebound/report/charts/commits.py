@@ -47,7 +47,6 @@ def commit_bars_svg(bars: Sequence[CommitBar], borders: Sequence[float], says: s
     Args:
         bars: One for each commit, the oldest first.
         borders: Where the environment changed, as shares of the width.
-        says: The name of the chart.
     """
     most = max((sum(numbers) for bar in bars for numbers in (bar.faster, bar.slower)), default=0)
     pace = _BARS_WIDTH / max(len(bars), 1)
@@ -108,8 +107,6 @@ def step_svg(
         values: Values above 0 in order, at least one; NaN for a missing value.
         at: The index of the first value after the change.
         levels: The level before and after it.
-        tone: The CSS class of its colour.
-        says: The alternative text.
     """
     logs = [math.nan if math.isnan(value) else math.log(limited(value)) for value in values]
     before, after = (math.log(limited(level)) for level in levels)

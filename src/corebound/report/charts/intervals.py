@@ -216,7 +216,6 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
     Args:
         result: The class, with a value.
         axis: From `class_axis`; hosts beyond it are drawn at its edge.
-        says: The alternative text.
     """
     dots, rings = (
         "".join(f"M{x_of(axis, value)} 17h0" for value in _host_values(result, outliers=outliers))

@@ -49,7 +49,6 @@ class CurveChart(Struct, frozen=True, kw_only=True):
 
     Attributes:
         across, up: Its axes; values beyond them are drawn at their ends.
-        levels, along: The labels of the vertical and of the horizontal axis.
         alt_text: Alternative text.
         unit: Of the vertical axis; empty without one.
         has_ideal: Whether to draw the line on which `y` grows in proportion to `x`, from 1 at the

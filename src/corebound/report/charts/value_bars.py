@@ -21,7 +21,6 @@ class ValueBars(Struct, frozen=True, kw_only=True):
 
     Attributes:
         quantities: (name, summary with a value, tone of its bar) of each.
-        what: What the values are.
         apart: How the last differs from the first: `497× faster`.
     """
 

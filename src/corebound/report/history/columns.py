@@ -122,8 +122,6 @@ def points_document(
     """The points of these series as columns.
 
     Args:
-        all_series: The series.
-        shared: Their moments.
         history: All histories with their changes, for imported series.
         moments_file: The file of `shared`; empty if it is this one.
     """

@@ -50,7 +50,6 @@ class EnvironmentChange(Struct, frozen=True, kw_only=True):
     """Where the environment changed: points before it are not compared with points after it.
 
     Attributes:
-        letter: Its mark in the chart.
         at: The moment of the first point after it.
         cells: The names of the cells that it affects; empty if it affects all.
     """
@@ -249,8 +248,6 @@ def history_panel(
 
     Args:
         all_series: At least one, each with a value; the most important first.
-        history: All histories with their changes.
-        title: The title of the chart.
         most_points: The largest number of points drawn per series; above it, only the extremes.
         most_nights: The number of latest nightly runs in the table below the chart; 0: no table.
         bars: Whether points have the bars of their intervals.

@@ -33,7 +33,6 @@ class MomentColumn(Struct, frozen=True, kw_only=True):
     """The moments of a series on a time axis.
 
     Attributes:
-        moments: The moments.
         shares: The position of each along the chart.
         pauses: The moments that come much later after the one before than usual.
     """
@@ -111,8 +110,6 @@ def series_track(
 
     Args:
         series: A series with at least one value.
-        levels: Its levels.
-        line: The axis with its moments.
         length: The divisor that converts values for display.
         most: The largest number of points drawn.
         bars: Whether points have their intervals.
@@ -158,7 +155,6 @@ def gaps_before(points: HistoryPoints, pauses: Sequence[int]) -> list[int]:
     Gaps are missing values, long pauses and environment changes.
 
     Args:
-        points: The points.
         pauses: Those that come after a long pause.
     """
     gap = np.isnan(points.values)
@@ -197,7 +193,6 @@ def levels_between(series: Series, changes: Sequence[Change]) -> Iterator[Segmen
 
     Args:
         series: A series with at least one value.
-        changes: Its changes.
     """
     ends = (*series.points.breaks, *(change.change_point.at for change in changes))
     starts = sorted({0, *ends})

@@ -30,10 +30,7 @@ def zoom_data(
     minutes since 1970, or ordinal numbers.
 
     Args:
-        all_series: The series in the chart.
         levels: The levels of each of them.
-        changes: Their clear changes.
-        line: The axis with their moments.
         length: The divisor that converts values for display.
         borders: Moments at which the environment changed.
     """

@@ -97,7 +97,6 @@ def uncharted_rows(
     """The series without a chart with their names: those that get a row, and those only named.
 
     Args:
-        benchmark: The benchmark.
         uncharted: Its series with a value and no chart, in order.
     """
     # The machine has a column of its own.

@@ -25,7 +25,6 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     """A check over the runs that made it.
 
     Attributes:
-        latest: Its latest result.
         since: The first run of those with the same state as the latest.
         runs: The number of runs that made it; `warned` of those in which it warned.
         recent_states: (state, number of consecutive runs with it), the latest last.
@@ -42,7 +41,6 @@ def host_page(records: HostRecords, *, now: str) -> Page:
     """Build the page of a host.
 
     Args:
-        records: The host with its runs.
         now: ISO timestamp of the page.
     """
     latest = records.runs[-1]

@@ -64,8 +64,6 @@ class Trend(Struct, frozen=True, kw_only=True):
     """A scenario's trend: the values of one cell, the scenario's status, and its last change.
 
     Attributes:
-        series: The cell's history.
-        status: The scenario's current status.
         change: Its last change; None if there is none.
     """
 
@@ -80,9 +78,7 @@ def scenario_trend(
     """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
-        result: The scenario's result.
         chosen: Keys of cells, the preferred one first.
-        history: The histories.
     """
     all_series = [
         series

@@ -39,7 +39,6 @@ def run_page(
     """Build the page of one run.
 
     Args:
-        run: The run.
         launches: All its launches, in any order.
         results: Its results that are the latest.
         raw: Whether its records are in the site.

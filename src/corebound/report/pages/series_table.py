@@ -35,8 +35,6 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     """The cells of one scenario on one host, represented by the one that changed last.
 
     Attributes:
-        series: The history of that cell.
-        all_series: The histories of all cells.
         shown: Which of several cells that is; empty if there is only one.
         change: The last change of any; None if there is none.
     """
@@ -72,7 +70,6 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
 
     Args:
         all_series: Series with a history to show.
-        history: All histories with their changes.
     """
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
     for each_series in all_series:

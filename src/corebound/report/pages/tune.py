@@ -51,7 +51,6 @@ class Tradeoff(Struct, frozen=True, kw_only=True):
     """The objective against CPU time.
 
     Attributes:
-        chart: All configurations.
         tags: (place from the left, from the top in per cent, its text, its kind) of what no other
             configuration beats in both, and of the default and the recommended one.
         front: (colour, name) of the former, best first; their numbers begin their tags.
@@ -89,7 +88,6 @@ def tune_page(
     """Build the page of a run of `corebound tune`.
 
     Args:
-        result: Its result.
         files: The artefacts of the recommended configuration.
         loads: The races for all loads of the scenario, if there are several.
         verified: The latest check of its recommendation; None if it was not checked.

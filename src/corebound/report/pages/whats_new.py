@@ -133,7 +133,6 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     """What the latest run of every host adds to its history; None without any history.
 
     Args:
-        history: All histories with their changes.
         records: Every run with its launches, in any order.
     """
     if not history.histories:
@@ -314,7 +313,6 @@ def _support(
     """The latest runs, and what is open besides the news.
 
     Args:
-        history: All histories with their changes.
         latest: The latest run of each host with its launches; the page says when it was.
         failing: How many series have no results for longer.
         failed: How many configurations failed in the latest runs.

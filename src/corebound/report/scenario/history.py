@@ -25,8 +25,6 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     """The section: one chart first, then the rest.
 
     Attributes:
-        lead: What changed in the charted cells.
-        panel: The chart of the baseline and the best cell.
         folded: Each other cell, also of other hosts, with its name and its last change.
         unlisted: How many series of other hosts have no row, in words; empty if all have one.
     """

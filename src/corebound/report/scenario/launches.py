@@ -68,7 +68,6 @@ class TracePanel(Struct, frozen=True, kw_only=True):
     """Every iteration of one launch.
 
     Attributes:
-        cell: Its configuration.
         caption: What is drawn, with the launch's values.
         cut_note: How it reached steady state.
     """

@@ -70,7 +70,6 @@ class ProfileColumn(Struct, frozen=True, kw_only=True):
     """A profile with its name.
 
     Attributes:
-        name: Its name in running text.
         kind: Profiles of the same kind use the same operator names.
         measured_ns: The median of a step that was measured without a profiler, if there is one.
         measured_ends_ns: Its 95 % interval, if known.
@@ -308,11 +307,8 @@ class OperatorTable(Struct, frozen=True, kw_only=True):
     Attributes:
         title: What distinguishes this table from other tables; may be empty.
         notes: Observations about the table.
-        stacked_bars: Its columns drawn as bars.
-        columns: What was profiled.
         unit: The unit of all times in it; per: what each time is of.
         rows: Types of operators, most time first, then the remaining time.
-        phases: The same time by phase.
         sums: The totals of each column.
         traces: (name, address) of each column's trace, if it is in the site.
         commands: The commands that reproduce its columns, a line each.
@@ -549,7 +545,6 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
     """Build the operator tables of a scenario; None if no profile was requested.
 
     Args:
-        result: The scenario's result.
         traces: For each launch whose trace is in the site, its address.
     """
     if not result.profiles:

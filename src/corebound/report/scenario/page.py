@@ -41,9 +41,7 @@ def scenario_page(
     """Build a scenario's page.
 
     Args:
-        result: The scenario's result in the run to show.
         context: What the pages share.
-        findings: Its diagnosis findings.
         records_file: The run's record file, as a path from the records' folder.
         traces: For each launch whose trace is in the site, its address from the page.
     """

@@ -22,7 +22,6 @@ def environment_facts(result: ScenarioResult, *, records_file: str) -> tuple[Fac
     """The environment that a scenario was measured in.
 
     Args:
-        result: The scenario's result.
         records_file: The run's record file, as a path from the records' folder.
     """
     return (

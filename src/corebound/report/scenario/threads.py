@@ -115,10 +115,7 @@ class CpuTimePanel(Struct, frozen=True, kw_only=True):
     Attributes:
         above: What is drawn above it on the same time scale: (drawing, height in pixels, label of
             each row) of GPUs and of requests.
-        height_px: The height of the drawing.
-        rows, nodes, times: The labels of the drawing.
         done: What the launch did, if it ended long before the end of the time scale.
-        values: Of the launch.
         workers: Of the workers of a server's configuration; None for any other.
         cpu_shares: The same as a table.
     """
@@ -201,7 +198,6 @@ def thread_activity(
     """CPU × time of a pair of launches; None if no thread of them was seen on a CPU.
 
     Args:
-        result: The scenario's result.
         typical: The launches of the most interesting cells; the first is the baseline's. Where
             none is clearly faster, a much slower one is shown beside it.
     """
