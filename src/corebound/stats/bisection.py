@@ -46,7 +46,14 @@ Outcome = Literal["found", "range", "no difference", "inconclusive", "broken", "
 
 
 class OutOfTimeError(Exception):
-    """Thrown into a search that has no time for its request; its outcome is what it knows."""
+    """Thrown into a search that has no time for its request; its outcome is what it knows.
+
+    It may have the results of the part of the request that there was time for.
+    """
+
+    def __init__(self, results: LaunchResults | None = None) -> None:
+        super().__init__()
+        self.results = results
 
 
 class BisectionOutcome(Struct, frozen=True, kw_only=True):
@@ -158,8 +165,8 @@ def search(
     state = _Search(last, launch_counts(least, most), margin)
     try:
         return (yield from state.run())
-    except OutOfTimeError:
-        return state.ending("out of time")
+    except OutOfTimeError as error:
+        return state.out_of_time(error.results)
 
 
 class _Search:
@@ -268,6 +275,12 @@ class _Search:
         """The error probability of the next test."""
         self._tests += 1
         return error_share(self._tests - 1, self._planned)
+
+    def out_of_time(self, results: LaunchResults | None) -> BisectionOutcome:
+        """The outcome with what is known so far, of the ends also from launches of a first look."""
+        if self._logs is None and results is not None:
+            self._logs = _log_ratios(results, self._good, self._bad)
+        return self.ending("out of time")
 
     def ending(self, outcome: Outcome) -> BisectionOutcome:
         """The outcome with what is known so far."""

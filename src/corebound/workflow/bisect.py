@@ -234,12 +234,12 @@ class _Bisection:
         try:
             request = next(searching)
             while True:
-                answer = self._answer(request)
-                request = (
-                    searching.send(answer)
-                    if answer is not None
-                    else searching.throw(OutOfTimeError())
-                )
+                try:
+                    answer = self._answer(request)
+                except OutOfTimeError as error:
+                    request = searching.throw(error)
+                else:
+                    request = searching.send(answer)
         except StopIteration as stop:
             ending: BisectionOutcome = stop.value
             return ending
@@ -262,22 +262,30 @@ class _Bisection:
             launches=min(sum(launch.cell.commit == name for launch in succeeded) for name in names),
         )
 
-    def _answer(self, ask: LaunchRequest) -> LaunchResults | None:
-        """Compare the requested commits; None if the time ran out."""
+    def _answer(self, ask: LaunchRequest) -> LaunchResults:
+        """Compare the requested commits.
+
+        Raises:
+            OutOfTimeError: the time ran out, with what was measured until then.
+        """
         prepared = self.runs.get(ask.places) or self._prepare(ask)
         left_s = self.budget.left_s
         if left_s is not None and left_s <= 0:
-            return None  # building the environments took all the time
+            raise OutOfTimeError  # building the environments took all the time
         tasks = with_launches(prepared.tasks, ask.launches)
         with ExitStack() as stack:
             result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter, stack)
         self.runs[ask.places] = replace(prepared, done=result.launches)
-        if result.ending == "out of time":
-            return None
+        is_out_of_time = result.ending == "out of time"
+        launched = {launch.cell.commit for launch in result.launches}
+        if is_out_of_time and any(
+            short_name(self.commits[index]) not in launched for index in ask.places
+        ):
+            raise OutOfTimeError
         summaries = {
             index: self._summary(index, result.launches, ask.launches) for index in ask.places
         }
-        return LaunchResults(
+        results = LaunchResults(
             log_ratios={
                 (first, second): log_ratios(summaries[first], summaries[second])
                 for first, second in pairwise(ask.places)
@@ -286,6 +294,9 @@ class _Bisection:
                 index for index, summary in summaries.items() if not summary.count("ok")
             ),
         )
+        if is_out_of_time:
+            raise OutOfTimeError(results)
+        return results
 
     def _summary(self, index: int, launches: Sequence[Launch], blocks: int) -> CellSummary:
         """Summarise a commit's launches; blocks meant for a later analysis are left out."""

@@ -115,6 +115,21 @@ def test_the_ends_of_the_search_enclose_the_planted_commit(
     assert ending.outcome == "found"
 
 
+def test_a_search_out_of_time_in_its_first_look_says_what_the_ends_took() -> None:
+    searching = search(8, least=6, most=30, margin=0.02)
+    next(searching)
+    ratios = {(0, 8): {0: math.log(1.4), 1: math.log(1.5), 2: math.log(1.6)}}
+
+    with pytest.raises(StopIteration) as ended:
+        searching.throw(OutOfTimeError(LaunchResults(log_ratios=ratios, broken=frozenset())))
+
+    ending: BisectionOutcome = ended.value.value
+    assert (ending.outcome, ending.suspects) == ("out of time", ())
+    assert ending.slowdown_ratio == pytest.approx(1.5, rel=0.01)
+    assert ending.interval is not None
+    assert ending.interval.contains(1.5)
+
+
 def test_a_search_out_of_time_says_whether_the_ends_differ_and_what_is_left() -> None:
     def out_of_time(requests: int) -> BisectionOutcome:
         return simulate(

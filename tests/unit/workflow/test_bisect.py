@@ -83,7 +83,8 @@ def test_a_budget_that_building_has_used_up_begins_no_run(
         runs={(0, 1): cast("Any", object())},
     )
 
-    assert search._answer(bisection.LaunchRequest(places=(0, 1), launches=3)) is None
+    with pytest.raises(bisection.OutOfTimeError):
+        search._answer(bisection.LaunchRequest(places=(0, 1), launches=3))
 
 
 @pytest.mark.parametrize(("budget_s", "is_told"), [(38.0, True), (39.0, False), (None, False)])

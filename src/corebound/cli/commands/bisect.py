@@ -52,6 +52,8 @@ def _answer(result: BisectResult) -> Iterator[str]:
             yield f"The ends differ: {result.measured.id} is {size} at the bad end."
             yield f"It changed in one of {len(ending.suspects)} commits after {_commit_name(good)}"
             yield f"up to {_commit_name(bad)}."
+        elif ending.slowdown_ratio is not None:
+            yield f"Not decided yet: {result.measured.id} is {size} at the bad end."
         else:
             yield "Not known yet: whether the ends differ."
         yield "The budget ran out. Run the same command to continue."
