@@ -107,7 +107,7 @@ _MOST_GROUPS = 6
 # The hosts of a commit that are named.
 _MOST_NAMED_HOSTS = 6
 # The points of a drawn series, and the least number of them before the change.
-_POINTS, _LEAST_BEFORE = 60, 20
+_POINTS, _LEAST_BEFORE = 40, 15
 
 
 def entry_location(entry: CommitEntry) -> str:
@@ -146,11 +146,11 @@ def change_step_svg(change: Change) -> str:
 
 
 # The latest commits; the CSV has all of their changes.
-_MOST_COMMITS = 150
+_MOST_COMMITS = 100
 # Commits of which nothing is left to decide.
 _SETTLED = frozenset[Status]({"kept", "reverted", "retired"})
 # The commits that are not folded.
-_MOST_UNFOLDED = 25
+_MOST_UNFOLDED = 20
 _MOST_UNCLEAR = 50
 
 
