@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.workflow.unchanged_report import state_of
+from corebound.workflow.report import state_of
 from support import commands
 
 _LONGEST_S = 60

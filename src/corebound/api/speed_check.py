@@ -12,7 +12,7 @@ import pytest
 from corebound.api.arguments import checked
 from corebound.api.measure import Measurement, measurement_of
 from corebound.api.reporter import CallReporter
-from corebound.workflow import measure_functions, revisions
+from corebound.workflow import measure_functions
 
 
 class SpeedCheck:
@@ -65,7 +65,7 @@ class SpeedCheck:
         if isinstance(baseline, str):
             folder = self._folder / f"revision-{self._checks}"
             folder.mkdir()
-            before = revisions.function_at(function, baseline, folder)
+            before = measure_functions.function_at(function, baseline, folder)
         else:
             before = measure_functions.describe_function(baseline)
         request = measure_functions.FunctionRequest(

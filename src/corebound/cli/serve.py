@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from corebound.errors import CoreboundError, InputError
 from corebound.workflow.projects import Notify
-from corebound.workflow.unchanged_report import state_of
+from corebound.workflow.report import state_of
 
 LOOPBACK = "127.0.0.1"
 # Launches append to the records as they end; readers do not need more frequent updates.

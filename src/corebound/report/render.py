@@ -26,7 +26,6 @@ from corebound.report.charts import (
     intervals,
     launches,
     lines,
-    race,
     topology,
 )
 from corebound.report.charts.axis import vertical_ticks
@@ -232,7 +231,7 @@ _CALLED = (
     intervals.effect_svg, history.history_svg, suggested_commands.import_command,
     intervals.interval_svg, suggested_commands.latest_command,
     suggested_commands.launch_command, launch_counts, launches.launches_svg, metric_of,
-    race.lane_svg, commits.presence_svg, suggested_commands.original_command, peak_share_text,
+    launches.lane_svg, commits.presence_svg, suggested_commands.original_command, peak_share_text,
     suggested_commands.reproduce_command, suggested_commands.series_command,
     history.sparkline_svg, wording.spread_bounds, intervals.spark_svg, intervals.table_axis,
     intervals.table_ticks, cpu_time.cpu_time_svg, topology.topology_html, lines.trace_svg,

@@ -33,12 +33,15 @@ from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.navigation import Part, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
-from corebound.report.pages.compare import compare_page
-from corebound.report.pages.comparisons import ChoiceGroup, choice_groups, comparisons_page
+from corebound.report.pages.compare import (
+    ChoiceGroup,
+    choice_groups,
+    compare_page,
+    comparisons_page,
+)
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
-from corebound.report.pages.host import host_page
-from corebound.report.pages.hosts import hosts_page
+from corebound.report.pages.hosts import host_page, hosts_page
 from corebound.report.pages.operators import operators_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page

@@ -1,9 +1,11 @@
-"""`corebound report` without a terminal: the site of all records."""
+"""`corebound report` without a terminal: the site of all records, unless it is up to date."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from os import PathLike
@@ -19,7 +21,8 @@ from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import latest_verification
 from corebound.errors import Fault, InputError, collect_fault, encodable
 from corebound.launch.environments import cache_dir
-from corebound.records import documents, history_files, jsonl
+from corebound.records import cache, documents, history_files, jsonl
+from corebound.records.cache import CacheFile
 from corebound.records.decisions import DECISIONS_FILE, read_decisions_file
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS, StoredRun
@@ -44,7 +47,6 @@ from corebound.workflow.run_index import (
     joined_folders,
 )
 from corebound.workflow.tunings import loads_of, stored_checks, tuning_results
-from corebound.workflow.unchanged_report import ReportStamp
 
 
 class WrittenSite(Struct, frozen=True, kw_only=True):
@@ -340,3 +342,61 @@ def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
             fix="Give a name that the report shows, or a pattern such as 'resnet50*'.",
         )
     return SiteContent(records=tuple(records), series=series, profiles=profiles)
+
+
+class ReportStamp:
+    """A hash of everything that a site is made from: records, decisions, options, day and code.
+
+    Files count as unchanged if size and modification time are, as in the index of runs.
+    """
+
+    def __init__(
+        self, records: Path, out: Path, *, status: Path, options: Sequence[str], day: str
+    ) -> None:
+        """Take the inputs of a report as they are now, before anything is read from them."""
+        self._out = out
+        self._file = CacheFile(
+            str,
+            records,
+            f"report-{cache.digest(os.fsencode(out.resolve()))}",
+            version=cache.digest(cache.code("").encode(), *site.sources()),
+        )
+        inputs = (str(records), day, *options, state_of((records, status)))
+        self._inputs = cache.digest(*(encodable(text).encode() for text in inputs))
+
+    def is_current(self) -> bool:
+        """Whether the site was made from these inputs, and nobody has touched it since."""
+        return self._file.load() == self._inputs and site.SiteDirectory(self._out).is_intact()
+
+    def keep(self) -> None:
+        """Remember that the site is made from these inputs."""
+        self._file.keep(self._inputs)
+
+
+def state_of(paths: Iterable[Path]) -> str:
+    """A hash of name, size and modification time of every file.
+
+    Files that vanish meanwhile are skipped.
+    """
+    hasher = hashlib.sha256()
+    for path in paths:
+        for file in _files(path):
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            hasher.update(
+                f"{encodable(str(file))} {status.st_size} {status.st_mtime_ns}\n".encode()
+            )
+    return hasher.hexdigest()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The path itself, or every file below it, in order; one folder's names are in memory."""
+    if path.is_file():
+        yield path
+    if path.is_dir() and not path.is_symlink():
+        for each in sorted(path.iterdir()):
+            # Hidden files are incomplete; `cache` holds data derived from files read before.
+            if not each.name.startswith(".") and not (each.name == "cache" and each.is_dir()):
+                yield from _files(each)

@@ -44,7 +44,7 @@ from corebound.records.telemetry import HostOverTime, HostWindow
 from corebound.report.charts.intervals import table_axis, table_ticks
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import compare_page
-from corebound.report.pages.host import host_page
+from corebound.report.pages.hosts import host_page
 from corebound.report.pages.overview import overview_flags
 from corebound.report.scenario.verdict import flags
 from corebound.scenario.matrix import expand

@@ -8,7 +8,7 @@ from corebound.analysis.host_records import group_by_host
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
-from corebound.report.pages.host import CheckHistory, host_page
+from corebound.report.pages.hosts import CheckHistory, host_page
 from support.build import a_host_check, a_run
 from support.machine_trees import check_results, pid_stat, proc_stat
 from support.report_sample import NOW

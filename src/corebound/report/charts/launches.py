@@ -1,4 +1,4 @@
-"""The launches of a configuration beside its baseline's: a row for each block, and their shapes."""
+"""Launches of a configuration beside its baseline: a row for each block; and its lane in a race."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.wording import Tone, count
+from corebound.present.sections import Lane
 from corebound.report.charts.axis import Axis, Tick, horizontal_ticks
 from corebound.report.charts.svg import path, svg
 from corebound.units import significant
@@ -181,3 +182,19 @@ def _shape(points: Sequence[LaunchPoint], across: Axis) -> str:
 
 def _x(across: Axis, value: float) -> int:
     return round(across.clipped(value) * _WIDTH)
+
+
+def lane_svg(lane: Lane) -> str:
+    """Draw a lane: a line for its blocks, a bar where it left, a thick line for fresh launches."""
+    scale = _WIDTH / max(lane.total, 1)
+    end = lane.blocks * scale
+    begin = lane.race_blocks * scale
+    return svg(
+        _WIDTH,
+        20,
+        lane.text,
+        path("ran", f"M0 10H{end:.0f}"),
+        path("left", f"M{end:.0f} 4V16") if lane.dropped else "",
+        path("fresh", f"M{begin:.0f} 10H{begin + lane.fresh * scale:.0f}") if lane.fresh else "",
+        kind="spark lane",
+    )

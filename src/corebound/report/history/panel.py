@@ -1,4 +1,4 @@
-"""The history of one or several cells: a chart, its changes, and a table of its points."""
+"""Histories of cells: a chart, what its zoom needs, its changes, and a table of its points."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from corebound.analysis.change_history import (
@@ -28,6 +29,7 @@ from corebound.report.charts.axis import (
     plain_tick,
 )
 from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
+from corebound.report.history.columns import MINUTES_A_DAY
 from corebound.report.history.timeline import (
     SegmentLevel,
     Timeline,
@@ -35,7 +37,6 @@ from corebound.report.history.timeline import (
     position,
     series_track,
 )
-from corebound.report.history.zoom import zoom_data
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent, significant
 
@@ -455,3 +456,64 @@ def _time_ticks(low: float, high: float) -> tuple[Tick, ...]:
         )
         for index, (at, text) in enumerate(ticks)
     )
+
+
+_LEVEL_DIGITS = 6
+
+
+def zoom_data(
+    all_series: Sequence[Series],
+    levels: Sequence[Sequence[SegmentLevel]],
+    changes: Sequence[Change],
+    line: Timeline,
+    *,
+    length: float,
+    borders: Sequence[str],
+) -> str:
+    """The static chart's content besides points, as JSON of numbers.
+
+    For each series its levels as (begin, end, value). Then the changes as (median estimate, surely
+    after, no later than, 1 if worse). Then the environment changes. Everything but values is in
+    minutes since 1970, or ordinal numbers.
+
+    Args:
+        levels: The levels of each of them.
+        length: The divisor that converts values for display.
+        borders: Moments at which the environment changed.
+    """
+    drawn = [
+        [
+            (
+                _minute(series, level.first, line),
+                _minute(series, level.last, line),
+                float(f"{level.median / length:.{_LEVEL_DIGITS}g}"),
+            )
+            for level in own
+        ]
+        for series, own in zip(all_series, levels, strict=True)
+    ]
+    marks = [_zoom_mark(change, line) for change in changes]
+    # An axis of ordinal places has no days.
+    scale = 1 if line.is_ordinal else MINUTES_A_DAY
+    edges = [round(line.places[moment] * scale) for moment in borders]
+    return msgspec.json.encode((drawn, marks, edges)).decode()
+
+
+def _minute(series: Series, at: int, line: Timeline) -> int:
+    """When a point was measured, in minutes.
+
+    If moments cannot be parsed, it is the point's index in its series.
+    """
+    if line.is_ordinal:
+        return at
+    return round(line.places[series.points.moments[at].at] * MINUTES_A_DAY)
+
+
+def _zoom_mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
+    """A change as (median estimate, surely after, no later than, 1 if worse)."""
+    step = change.change_point
+    before, after, surely, latest = (
+        _minute(change.series, at, line)
+        for at in (max(step.at - 1, 0), step.at, step.last_good, step.first_bad)
+    )
+    return (before + after) / 2, surely, latest, int(change.is_regression)

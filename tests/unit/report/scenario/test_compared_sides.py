@@ -19,7 +19,7 @@ from corebound.analysis.wording import plain
 from corebound.records.history import Series
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
-from corebound.report.pages.comparisons import comparisons_page
+from corebound.report.pages.compare import comparisons_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.render import Renderer
 from corebound.report.scenario.history import ScenarioHistory
