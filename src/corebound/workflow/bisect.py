@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +33,7 @@ from corebound.stats.launch_summary import CellSummary, summarise
 from corebound.text import one_line
 from corebound.workflow.calibrate import noise_notes
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
-from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
@@ -163,16 +162,13 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
             fix="Name a GOOD that `git log --first-parent BAD` lists.",
         )
     loaded = _single_cell(load_comparable(request, reporter.notify), request.files[0])
-    with ExitStack() as stack:
-        waited_s = hold_host(
-            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
-        )
+    with hold_host_for(request, reporter.notify) as budget:
         bisection = _Bisection(
             commits=(ends[0], *between),
             loaded=loaded,
             request=request,
             max_launches=request.launches or loaded.scenario.measure.launches.max,
-            budget=Budget(request.budget_s, request.begin_s + waited_s),
+            budget=budget,
             reporter=reporter,
         )
         ending = bisection.search()
@@ -273,8 +269,7 @@ class _Bisection:
         if left_s is not None and left_s <= 0:
             raise OutOfTimeError  # building the environments took all the time
         tasks = with_launches(prepared.tasks, ask.launches)
-        with ExitStack() as stack:
-            result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter, stack)
+        result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter)
         self.runs[ask.places] = replace(prepared, done=result.launches)
         is_out_of_time = result.ending == "out of time"
         launched = {launch.cell.commit for launch in result.launches}

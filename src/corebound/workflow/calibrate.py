@@ -6,7 +6,6 @@ A calibration yields the noise floor: the smallest difference that this host can
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from corebound.runner import Task
 from corebound.scenario.cell import PROJECT, Cell, cell_identity, is_project
 from corebound.scenario.matrix import baseline_of
 from corebound.stats.noise_floor import COPIES, COPY_AXIS, LEAST_PAIRS, calibrated
-from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host_for
 from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.plan import plan_suite
@@ -69,16 +68,9 @@ def calibrate_scenarios(request: CalibrateRequest, reporter: Reporter) -> Calibr
         request: The scenarios; all their cells are loaded.
         reporter: Shows the progress, and scenarios with too few launches.
     """
-    with ExitStack() as stack:
-        waited_s = hold_host(
-            stack,
-            reporter.notify,
-            wait_s=request.wait_s,
-            validate=lambda: plan_suite(request),
-        )
-        budget = Budget(request.budget_s, request.begin_s + waited_s)
+    with hold_host_for(request, reporter.notify, lambda: plan_suite(request)) as budget:
         prepared = announced(_prepare(request, reporter), request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter)
     calibrations = []
     for source in result.run.scenarios:
         name = source.document["name"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from typing import Annotated, ClassVar
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison, Sides
@@ -25,7 +24,7 @@ from corebound.scenario.metrics import JudgedBy
 from corebound.workflow import comparison_sides as sides
 from corebound.workflow import projects, scenarios
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host_for
 from corebound.workflow.forecast import announced
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Files, Option
@@ -69,18 +68,14 @@ def compare_commits(request: CompareCommitsRequest, reporter: Reporter) -> Inter
             where="--margin",
             fix="Write 0.02 for 2 %.",
         )
-    with ExitStack() as stack:
-        both, originals, loaded = _resolve_sides(request, reporter.notify)
-        waited_s = hold_host(
-            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
-        )
-        budget = Budget(request.budget_s, request.begin_s + waited_s)
+    both, originals, loaded = _resolve_sides(request, reporter.notify)
+    with hold_host_for(request, reporter.notify) as budget:
         unmade = sides.make_environments(loaded, reporter.notify)
         prepared = prepare_comparison(
             loaded, request, reporter.notify, resume=request.resume, unmade=unmade
         )
         prepared = announced(prepared, request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter)
     judged = result.judged_by(request.metric, margin=margin or MEMORY_MARGIN)
     cells = _judge(judged.scenario_results(), both)
     noise = noise_notes(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.series import series_of_run
 from corebound.workflow.comparison_sides import load_comparable, repeat_for_commits, short_name
-from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import RunRequest, prepare_comparison, prepare_run
 from corebound.workflow.run_index import Suite
@@ -267,6 +266,8 @@ def measure_commits(
         only=(pair.cell.id,),
         config=config,
         records=folder,
+        wait_s=wait_s,
+        budget_s=budget_s,
     )
     loaded = load_comparable(request, reporter.notify)
     current = [
@@ -280,12 +281,10 @@ def measure_commits(
         )
     names = short_name(pair.good), short_name(pair.bad)
     reporter.notify(f"Measuring both commits: {pair.cell.id}, {names[0]} and {names[1]}")
-    with ExitStack() as stack:
-        waited_s = hold_host(stack, reporter.notify, wait_s=wait_s)
-        budget = Budget(budget_s, request.begin_s + waited_s)
+    with hold_host_for(request, reporter.notify) as budget:
         both = repeat_for_commits(loaded, (pair.good, pair.bad), request)
         prepared = prepare_comparison(both, request, reporter.notify, resume=False)
-        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter)
     result = result.judged_by(pair.metric)
     comparisons = [
         cell.comparison
@@ -421,13 +420,13 @@ def _measure_present_state(
         only=(f"{series.scenario}[{series.cell}]",),
         committed=True,
         records=folder,
+        wait_s=wait_s,
+        budget_s=budget_s,
     )
     reporter.notify(f"Measuring again: {series.scenario}, {series.cell}")
-    with ExitStack() as stack:
-        waited_s = hold_host(stack, reporter.notify, wait_s=wait_s)
-        budget = Budget(budget_s, request.begin_s + waited_s)
+    with hold_host_for(request, reporter.notify) as budget:
         prepared = prepare_run(request, reporter.notify)
-        result = execute_run(preflight(prepared, reporter), budget, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), budget, reporter)
     all_series = series_of_run(*judged_by(_metric_of(change), result.run, result.launches))
     point = next((new.points[0] for new in all_series if new.cell == series.cell), None)
     return result, point and replace(point, run=result.run.id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +40,7 @@ from corebound.runner import Clock, Ending, Observer, Runner, launcher
 from corebound.scenario.metrics import JudgedBy
 from corebound.stats.interference import is_refused
 from corebound.workflow.forecast import time_left_of
-from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.prepare import PreparedRun, RunRequest
 
 # Enough for one launch, with room for several interleaved ones.
 _MIN_OPEN_FILES = 64
@@ -232,18 +232,17 @@ def _noise(cell: CellResult, calibration: Calibration | None) -> Noise | None:
     return noise_at(calibration, len(cell.summary.launches))
 
 
+@contextmanager
 def hold_host(
-    stack: ExitStack,
     notify: Callable[[str], None],
     *,
     unlocked: bool = False,
     wait_s: float = 0.0,
     validate: Callable[[], object] = lambda: None,
-) -> float:
-    """Hold the host's lock until the stack ends; returns how long that took, in seconds.
+) -> Iterator[float]:
+    """Hold the host's lock; yields how long it took to get it, in seconds.
 
     Args:
-        stack: Releases the lock.
         notify: Called once if another run holds the lock.
         unlocked: Whether to measure beside other runs, without the lock.
         wait_s: How long to wait for another run to end, in seconds.
@@ -261,23 +260,35 @@ def hold_host(
             where="corebound",
             fix="Raise the limit: `ulimit -n 1024`.",
         )
-    if not unlocked and is_held():
+    if unlocked:
+        yield 0.0
+        return
+    if is_held():
         validate()
     waits_since_s = time.monotonic()
-    if not unlocked:
-        stack.enter_context(
-            host_lock(
-                wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")
-            )
-        )
-    return time.monotonic() - waits_since_s
+    with host_lock(
+        wait_s=wait_s, waiting=lambda holder: notify(f"Waiting for the run of {holder}")
+    ):
+        yield time.monotonic() - waits_since_s
+
+
+@contextmanager
+def hold_host_for(
+    request: RunRequest,
+    notify: Callable[[str], None],
+    validate: Callable[[], object] = lambda: None,
+) -> Iterator[Budget]:
+    """Hold the host's lock as `hold_host` does; yields the budget, which the wait is no part of."""
+    with hold_host(
+        notify, unlocked=request.unlocked, wait_s=request.wait_s, validate=validate
+    ) as waited_s:
+        yield Budget(request.budget_s, request.begin_s + waited_s)
 
 
 def execute_run(
     prepared: PreparedRun,
     budget: Budget,
     reporter: Reporter,
-    stack: ExitStack,
     *,
     operators: bool = False,
     focuses: bool = False,
@@ -285,56 +296,56 @@ def execute_run(
     """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
 
     Args:
-        stack: Cleans up everything started here.
         operators: Whether to profile operators in scenarios that request it.
         focuses: Whether a budget that cannot decide all comparisons decides some of them.
 
     Raises:
         HostError: Another run is writing to the same records.
     """
-    if prepared.file.exists():
-        appender = jsonl.Appender(prepared.file)
-        stack.callback(appender.close)
-        # Another run may have written to the file before this process locked it.
-        done = jsonl.read(prepared.file).launches
-    else:
-        appender = jsonl.begin(replace(prepared.run, budget_s=budget.whole_s), prepared.file)
-        stack.callback(appender.close)
-        done = ()
-    launches = list(done)
+    with ExitStack() as stack:
+        if prepared.file.exists():
+            appender = jsonl.Appender(prepared.file)
+            stack.callback(appender.close)
+            # Another run may have written to the file before this process locked it.
+            done = jsonl.read(prepared.file).launches
+        else:
+            appender = jsonl.begin(replace(prepared.run, budget_s=budget.whole_s), prepared.file)
+            stack.callback(appender.close)
+            done = ()
+        launches = list(done)
 
-    def append(launch: Launch) -> None:
-        appender.append(launch)
-        launches.append(launch)
+        def append(launch: Launch) -> None:
+            appender.append(launch)
+            launches.append(launch)
 
-    folder = stack.enter_context(scratch.scratch_folder())
-    time_left = time_left_of(prepared.tasks, prepared.forecasts, launches)
-    left_s = budget.for_launches_s
-    observer = stack.enter_context(
-        reporter.show_run(done=len(launches), budget_s=left_s, time_left=time_left)
-    )
-    ending = Runner(
-        prepared.run,
-        prepared.tasks,
-        done=done,
-        append=append,
-        launch=launcher(
-            stack,
-            folder,
-            traces.folder_of(prepared.file),
-            observer.tick,
-            gpus=len(prepared.run.host.gpus or ()),
-        ),
-        observer=observer,
-        clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
-        time_left=time_left,
-        budget_s=left_s,
-        operators=operators,
-        focuses=focuses,
-    ).run()
-    if ending == "complete":
-        # Also without a launch: why the host can hold no cell.
-        appender.publish()
+        folder = stack.enter_context(scratch.scratch_folder())
+        time_left = time_left_of(prepared.tasks, prepared.forecasts, launches)
+        left_s = budget.for_launches_s
+        observer = stack.enter_context(
+            reporter.show_run(done=len(launches), budget_s=left_s, time_left=time_left)
+        )
+        ending = Runner(
+            prepared.run,
+            prepared.tasks,
+            done=done,
+            append=append,
+            launch=launcher(
+                stack,
+                folder,
+                traces.folder_of(prepared.file),
+                observer.tick,
+                gpus=len(prepared.run.host.gpus or ()),
+            ),
+            observer=observer,
+            clock=Clock(monotonic_s=time.monotonic, now=clock.timestamp),
+            time_left=time_left,
+            budget_s=left_s,
+            operators=operators,
+            focuses=focuses,
+        ).run()
+        if ending == "complete":
+            # Also without a launch: why the host can hold no cell.
+            appender.publish()
     return RunResult(
         run=prepared.run,
         file=prepared.file,

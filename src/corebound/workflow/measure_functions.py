@@ -8,7 +8,6 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -151,18 +150,17 @@ def measure_functions(
         HostError: Another run holds the host.
     """
     _check(functions)
-    with ExitStack() as stack:
-        temporary = stack.enter_context(scratch.scratch_folder())
+    with scratch.scratch_folder() as temporary:
         records = request.records or temporary / "records"
         file = _write_scenario(temporary / "functions", functions, request)
-        hold_host(stack, reporter.notify, wait_s=request.wait_s)
-        run_request = RunRequest(files=(file,), records=records)
-        budget = Budget(request.budget_s, run_request.begin_s)
-        prepared = prepare.prepare_run(run_request, reporter.notify)
-        # What this process was started with is not how to measure this again.
-        run = replace(prepared.run, argv=("corebound", "run", str(file)))
-        prepared = preflight(replace(prepared, run=run), reporter)
-        result = execute_run(prepared, budget, reporter, stack)
+        with hold_host(reporter.notify, wait_s=request.wait_s):
+            run_request = RunRequest(files=(file,), records=records)
+            budget = Budget(request.budget_s, run_request.begin_s)
+            prepared = prepare.prepare_run(run_request, reporter.notify)
+            # What this process was started with is not how to measure this again.
+            run = replace(prepared.run, argv=("corebound", "run", str(file)))
+            prepared = preflight(replace(prepared, run=run), reporter)
+            result = execute_run(prepared, budget, reporter)
     _require_results(result)
     return result
 

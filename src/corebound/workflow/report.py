@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from corebound import clock
 from corebound.analysis.host_comparison import HostComparison, compare_hosts
 from corebound.analysis.host_records import Record
-from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import latest_verification
 from corebound.errors import Fault, InputError, collect_fault, encodable
 from corebound.launch.environments import cache_dir
@@ -26,7 +25,6 @@ from corebound.records.cache import CacheFile
 from corebound.records.decisions import DECISIONS_FILE, read_decisions_file
 from corebound.records.history import Series
 from corebound.records.jsonl import RECORDS, StoredRun
-from corebound.records.launch_record import ImportedProfile
 from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
@@ -147,49 +145,38 @@ def write_site(
     if not (runs or profiles or imported or tunings):
         warn(f"no records in {records}: measure first with `corebound run`")
     own_series = joined_folders(folders)
-    pooled = pooled_series(own_series, classes)
-    content = select_content(
-        SiteContent(
-            records=tuple((run.read(), run.launches) for run in runs),
-            series=(*own_series, *pooled, *imported),
-            profiles=profiles,
-        ),
-        only,
-    )
     with cached_change_points(records, all_series=not only) as cache:
-        inputs = SiteInputs(
-            records=content.records,
-            now=now,
-            recorded=recorded,
-            profiles=content.profiles,
-            series=content.series,
-            past=past,
-            decisions=decisions,
-            confirmations=confirmations,
-            calibrations=calibrations,
-            cache=cache,
-            # With a selection, some launches of a run may be missing.
-            stamps={} if only else {run.summary.id: run.summary.stamp for run in runs},
-            profiled={run.summary.id: run.summary.profiles for run in runs},
-            records_folder="" if records == RECORDS else encodable(str(records)),
-            address=address,
-            only=only,
-            tunings=[
-                (result, files)
-                for result, files in tunings
-                if not only or _matches(str(result.source.document["name"]), only)
-            ],
-            verifications=verifications,
-            loads=loads,
-            hosts=_hosts(records, content.records, tunings, only),
-            compared=[
-                _pair(argument, [run for run, _ in content.records], imported, records)
-                for argument in compare
-            ],
-            faults=faults,
-            mapper=forked_map,
-            progress=progress,
-            warn=warn,
+        inputs = select_content(
+            SiteInputs(
+                records=[(run.read(), run.launches) for run in runs],
+                now=now,
+                recorded=recorded,
+                profiles=profiles,
+                series=(*own_series, *pooled_series(own_series, classes), *imported),
+                past=past,
+                decisions=decisions,
+                confirmations=confirmations,
+                calibrations=calibrations,
+                cache=cache,
+                stamps={run.summary.id: run.summary.stamp for run in runs},
+                profiled={run.summary.id: run.summary.profiles for run in runs},
+                records_folder="" if records == RECORDS else encodable(str(records)),
+                address=address,
+                only=only,
+                tunings=tunings,
+                verifications=verifications,
+                loads=loads,
+                faults=faults,
+                mapper=forked_map,
+                progress=progress,
+                warn=warn,
+            )
+        )
+        shown = [run for run, _ in inputs.records]
+        inputs = replace(
+            inputs,
+            hosts=_hosts(records, inputs),
+            compared=[_pair(argument, shown, imported, records) for argument in compare],
         )
         write = partial(site.write, out=out, records=records, cache_folder=cache_dir())
         index = write_without_faulty(inputs, write, records)
@@ -234,26 +221,16 @@ def _latest_runs(runs: Sequence[IndexedRun], most: int) -> Iterator[IndexedRun]:
         seen |= measured
 
 
-def _hosts(
-    records: Path,
-    shown: Sequence[Record],
-    tunings: Sequence[tuple[TuneResult, object]],
-    only: Sequence[str],
-) -> HostComparison | None:
+def _hosts(records: Path, inputs: SiteInputs) -> HostComparison | None:
     """The results of all hosts; None if there is only one."""
-    if len({run.host.id for run, _ in shown}) < 2:
+    if len({run.host.id for run, _ in inputs.records}) < 2:
         return None
-    names = {str(source.document.get("name")) for run, _ in shown for source in run.scenarios}
+    names = {
+        str(source.document.get("name")) for run, _ in inputs.records for source in run.scenarios
+    }
     # What cannot be read is reported from the index of runs.
     hosts = [host for host in read_hosts(records, [], names) if host.scenarios]
-    return compare_hosts(
-        hosts,
-        [
-            result
-            for result, _ in tunings
-            if not only or _matches(str(result.source.document["name"]), only)
-        ],
-    )
+    return compare_hosts(hosts, [result for result, _ in inputs.tunings])
 
 
 def _pair(
@@ -289,59 +266,44 @@ def _pair(
     return RequestedComparison(before=pair[0].run.id, after=pair[1].run.id)
 
 
-class SiteContent(Struct, frozen=True, kw_only=True):
-    """What a site shows.
-
-    Attributes:
-        records: Every run with its launches.
-        series: Every history.
-        profiles: The imported operator profiles.
-    """
-
-    records: tuple[Record, ...]
-    series: tuple[Series, ...]
-    profiles: tuple[ImportedProfile, ...]
-
-
-def _matches(name: str, only: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in only)
-
-
-def select_content(content: SiteContent, only: Sequence[str]) -> SiteContent:
-    """Select scenarios and imported data by name.
-
-    Args:
-        only: Names, or shell patterns of names; without any, everything is selected.
+def select_content(inputs: SiteInputs) -> SiteInputs:
+    """Select scenarios and imported data by name, as `only` of the inputs says.
 
     Raises:
         InputError: No name matches.
     """
-    if not only:
-        return content
+    if not inputs.only:
+        return inputs
 
-    matches = partial(_matches, only=only)
+    def matches(name: object) -> bool:
+        return any(fnmatchcase(str(name), pattern) for pattern in inputs.only)
+
     records: list[Record] = []
-    for run, launches in content.records:
-        sources = tuple(
-            source for source in run.scenarios if matches(str(source.document.get("name")))
-        )
+    for run, launches in inputs.records:
+        sources = tuple(each for each in run.scenarios if matches(each.document.get("name")))
         if sources:
             selected = tuple(launch for launch in launches if matches(launch.cell.scenario))
             records.append((replace(run, scenarios=sources), selected))
-    series = tuple(
-        one_series
-        for one_series in content.series
-        if matches(one_series.scenario)
-        or (one_series.project is not None and matches(one_series.project))
-    )
-    profiles = tuple(profile for profile in content.profiles if matches(profile.name))
+    series = [
+        each
+        for each in inputs.series
+        if matches(each.scenario) or (each.project is not None and matches(each.project))
+    ]
+    profiles = [profile for profile in inputs.profiles if matches(profile.name)]
     if not records and not series and not profiles:
         raise InputError(
             what="no scenario and no imported project, benchmark or profile has this name.",
-            where=f"--only {' --only '.join(only)}",
+            where=f"--only {' --only '.join(inputs.only)}",
             fix="Give a name that the report shows, or a pattern such as 'resnet50*'.",
         )
-    return SiteContent(records=tuple(records), series=series, profiles=profiles)
+    return replace(
+        inputs,
+        records=records,
+        series=series,
+        profiles=profiles,
+        tunings=[each for each in inputs.tunings if matches(each[0].source.document["name"])],
+        stamps={},  # some launches of a run may be missing
+    )
 
 
 class ReportStamp:

@@ -213,7 +213,9 @@ def reproduce_result(request: ReproduceRequest, reporter: Reporter) -> Reproduce
     measure = measure_for(scenario, before.profile)
     old = summarise(cell, recorded, measure.warmup)
     with ExitStack() as stack:
-        hold_host(stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        stack.enter_context(
+            hold_host(reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s)
+        )
         has_tree = before.commit is not None and before.commit.tree is not None
         snapshots = open_project(request.config, reporter.notify).store if has_tree else None
         path = check_out(before, source.path, scenario, stack, snapshots)
@@ -230,7 +232,7 @@ def reproduce_result(request: ReproduceRequest, reporter: Reporter) -> Reproduce
                 prepared.tasks, request.launches or max(_MIN_LAUNCHES, len(old.launches))
             ),
         )
-        result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter, stack)
+        result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter)
     repeated = [launch for launch in result.launches if launch.kind == "measure"]
     new = summarise(cell, repeated, measure.warmup)
     between = _run_to_run_variation(records, cell, recorded, (before, result.run))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
 from corebound.records.run_record import Run
 from corebound.workflow.anchor import prepare_anchored
-from corebound.workflow.execute import Budget, Reporter, RunResult, execute_run, hold_host
+from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host_for
 from corebound.workflow.forecast import with_forecasts
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Anchor, Files, Option
@@ -63,16 +62,13 @@ def run_suite(
     Raises:
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
-    with ExitStack() as stack:
-        waited_s = hold_host(
-            stack,
-            reporter.notify,
-            unlocked=request.unlocked,
-            wait_s=request.wait_s,
-            # Mistakes are reported at once, not after waiting for another run.
-            validate=lambda: plan_suite(request) if request.files else None,
-        )
-        budget = Budget(request.budget_s, request.begin_s + waited_s)
+
+    def validate() -> None:
+        # Mistakes are reported at once, not after waiting for another run.
+        if request.files:
+            plan_suite(request)
+
+    with hold_host_for(request, reporter.notify, validate) as budget:
         prepared = with_forecasts(
             _begin(request, reporter.notify), request.records, request.budget_s
         )
@@ -82,7 +78,6 @@ def run_suite(
             prepared,
             budget,
             reporter,
-            stack,
             operators=request.operators,
             focuses=decides_some(prepared.run, request),
         )

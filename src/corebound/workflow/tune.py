@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.stats.screening import has_screening, least_budget_s, screened_with_time
-from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host
+from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs
 from corebound.workflow.projects import Notify
@@ -118,15 +118,8 @@ def tune_scenario(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     Raises:
         CoreboundError: The scenario or the host does not allow it.
     """
-    with ExitStack() as stack:
-        waited_s = hold_host(
-            stack,
-            reporter.notify,
-            unlocked=request.unlocked,
-            wait_s=request.wait_s,
-            validate=lambda: load_one(request),
-        )
-        return race(replace(request, begin_s=request.begin_s + waited_s), reporter)
+    with hold_host_for(request, reporter.notify, lambda: load_one(request)) as budget:
+        return race(replace(request, begin_s=budget.since_s), reporter)
 
 
 def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
@@ -145,8 +138,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     if not prepared.done:
         reporter.notify(_forecast(prepared, task, tuning, request.records))
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
-    with ExitStack() as running:
-        launched = execute_run(prepared, of_race, shown, running)
+    launched = execute_run(prepared, of_race, shown)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[Proof, ...] = ()
     if request.emit and result.to_set is None:
@@ -188,11 +180,7 @@ def tune_loads(request: TuneRequest, reporter: Reporter) -> LoadsOutcome:
     """
     loads = _loads(load_one(request), tuple(dict.fromkeys(request.each)))
     outcomes = []
-    with ExitStack() as stack:
-        waited_s = hold_host(
-            stack, reporter.notify, unlocked=request.unlocked, wait_s=request.wait_s
-        )
-        budget = Budget(request.budget_s, request.begin_s + waited_s)
+    with hold_host_for(request, reporter.notify) as budget:
         for index, load in enumerate(loads):
             left_s = budget.share(_RACES_SHARE).left_s
             of_load = replace(
@@ -245,8 +233,7 @@ def _check(
         f" for {load_text(result.tuning)}."
     )
     prepared = again(result, {recommended.key, key}, recommended, request, reporter.notify)
-    with ExitStack() as running:
-        launched = execute_run(preflight(prepared, reporter), budget, reporter, running)
+    launched = execute_run(preflight(prepared, reporter), budget, reporter)
     return analyse_tuning(launched.run, launched.launches)
 
 

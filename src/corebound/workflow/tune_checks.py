@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.runtimes import FRAMEWORKS
 from corebound.workflow.artefact_checks import check_artefact
-from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host
+from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.projects import Notify
@@ -125,12 +124,11 @@ def prove(
     }
     launches: Sequence[Launch] = ()
     if through:
-        with ExitStack() as stack:
-            if (left_s := budget.left_s) is not None:
-                most_s = max(left_s, 0.0) / (_LAUNCHES * (1 + len(through)))
-                planned = shorten(planned, most_s / 2, iterations=None)
-            prepared = _proof_run(run, task, planned, through, records)
-            launches = execute_run(prepared, budget, reporter, stack).launches
+        if (left_s := budget.left_s) is not None:
+            most_s = max(left_s, 0.0) / (_LAUNCHES * (1 + len(through)))
+            planned = shorten(planned, most_s / 2, iterations=None)
+        prepared = _proof_run(run, task, planned, through, records)
+        launches = execute_run(prepared, budget, reporter).launches
     return tuple(
         launched_proof(
             artefact,
@@ -271,19 +269,12 @@ def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[Ve
         InputError: This host has no recommendation for these scenarios.
         CoreboundError: The host does not allow the runs.
     """
-    with ExitStack() as stack:
-        hold_host(
-            stack,
-            reporter.notify,
-            unlocked=request.unlocked,
-            wait_s=request.wait_s,
-            validate=lambda: _races(request, reporter.notify),
-        )
+    with hold_host_for(request, reporter.notify, lambda: _races(request, reporter.notify)):
         races = _races(request, reporter.notify)
         verified, errors = [], []
         for race in races:
             try:
-                verified.append(_measure_again(race, request, reporter, stack))
+                verified.append(_measure_again(race, request, reporter))
             except InputError as error:
                 errors.append(error)
     if not verified:
@@ -294,7 +285,7 @@ def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[Ve
 
 
 def _measure_again(
-    stored: jsonl.StoredRun, request: RunRequest, reporter: Reporter, stack: ExitStack
+    stored: jsonl.StoredRun, request: RunRequest, reporter: Reporter
 ) -> VerifyResult:
     """Launch the finalists of a race again.
 
@@ -316,7 +307,7 @@ def _measure_again(
         )
     finalists = {recommended.key, *before.standing.finalists.keys}
     prepared = again(before, finalists, recommended, request, reporter.notify)
-    result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter, stack)
+    result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter)
     now = analyse_tuning(result.run, result.launches)
     return VerifyResult(
         verification=verification(before, now),

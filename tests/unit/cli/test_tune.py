@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from corebound.planning.plan import plan_cells
 from corebound.runner import Task
 from corebound.scenario.matrix import expand
 from corebound.workflow import tune as workflow_tune
-from corebound.workflow.execute import RunResult
+from corebound.workflow.execute import Budget, RunResult
 from corebound.workflow.prepare import PreparedRun
 from support.build import a_host
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuned_scenario
@@ -37,7 +38,10 @@ def raced(
     prepared = PreparedRun(run=run, file=file, tasks=(task,), done=launches)
     result = RunResult(run=run, file=file, launches=launches, ending="complete", not_launched=())
     for name, stub in (
-        ("hold_host", lambda *_arguments, **_options: 0.0),
+        (
+            "hold_host_for",
+            lambda request, *_arguments: nullcontext(Budget(request.budget_s, request.begin_s)),
+        ),
         ("_prepare", lambda *_arguments: prepared),
         ("preflight", lambda *_arguments: prepared),
         ("execute_run", lambda *_arguments: result),

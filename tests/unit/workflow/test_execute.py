@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,12 +100,14 @@ def test_a_process_that_may_open_too_few_files_cannot_measure(
     monkeypatch: pytest.MonkeyPatch, allowed: int, is_enough: bool
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (allowed, allowed))
-    with ExitStack() as stack:
-        if is_enough:
-            hold_host(stack, print, unlocked=True)
+    if is_enough:
+        with hold_host(print, unlocked=True):
             return
-        with pytest.raises(HostError, match=f"may open only {allowed} files") as refused:
-            hold_host(stack, print, unlocked=True)
+    with (
+        pytest.raises(HostError, match=f"may open only {allowed} files") as refused,
+        hold_host(print, unlocked=True),
+    ):
+        pass
     assert "ulimit -n" in refused.value.fix
 
 
@@ -143,8 +144,8 @@ def test_a_run_that_ends_before_its_first_launch_leaves_nothing(
     monkeypatch.setattr(execute, "launcher", lambda *_arguments, **_options: None)
     prepared = PreparedRun(run=a_run(), file=tmp_path / "host" / "r1.jsonl", tasks=())
 
-    with ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
-        result = execute.execute_run(prepared, execute.NO_LIMIT, CallReporter(None), stack)
+    with contextlib.suppress(KeyboardInterrupt):
+        result = execute.execute_run(prepared, execute.NO_LIMIT, CallReporter(None))
         assert (result.document["records"] is not None) == is_kept
 
     assert [*jsonl.files(tmp_path)] == [prepared.file] * is_kept
