@@ -307,12 +307,7 @@ def _quote(folder: Path) -> str:
 def _do(
     folder: Path, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run git and return its output.
-
-    Raises:
-        InputError: git fails.
-        HostError: git is not installed.
-    """
+    """Run git and return its output."""
     result = _run(folder, *arguments, stdin=stdin, environment=environment)
     if not result.succeeded:
         raise InputError(

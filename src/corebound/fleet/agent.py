@@ -250,11 +250,7 @@ def _measure(task: Assignment, where: _Place, bundle: bytes | None) -> ShardRepo
 
 
 def _check_out(task: Assignment, where: _Place, bundle: bytes | None) -> None:
-    """Clone the planned commit, once for each plan and host.
-
-    Raises:
-        LaunchError: The bundle is missing or damaged.
-    """
+    """Clone the planned commit, once for each plan and host."""
     with _exclusive(where.host / "source.lock"):
         if where.source.is_dir():
             return
@@ -284,11 +280,7 @@ def _bundle(task: Assignment) -> bytes:
 
 
 def _make_environments(task: Assignment, suite: Path, log: Path) -> None:
-    """Make the scenario's environments; `corebound environment make` makes each only once.
-
-    Raises:
-        LaunchError: One could not be made.
-    """
+    """Make the scenario's environments; `corebound environment make` makes each only once."""
     if not any(task.scenario.environments.values()):
         return
     wheels = ("--wheelhouse", task.wheelhouse) if task.wheelhouse else ()

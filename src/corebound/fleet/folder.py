@@ -319,11 +319,7 @@ def plans(fleet_folder: Path) -> list[PlanFolder]:
 
 
 def _path_of(fleet_folder: Path, name: str) -> Path:
-    """The folder of the only plan of a round, or of the plan with this id.
-
-    Raises:
-        InputError: There is none, or the round was planned for several commits.
-    """
+    """The folder of the only plan of a round, or of the plan with this id."""
     known = plans(fleet_folder)
     rounds = [one.plan.round for one in known]
     same = [one for one in known if one.plan.round == name]

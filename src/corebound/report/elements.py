@@ -47,8 +47,12 @@ class Hero(Struct, frozen=True, kw_only=True):
         return ": ".join(filter(None, (self.subject, plain(self.verdict))))
 
 
-class Page(SimpleNamespace):
-    """What a page shows, by the names that its template uses: domain objects, and what is drawn."""
+class Content(SimpleNamespace):
+    """What a part of a page shows, by the names that its template uses."""
+
+
+class Page(Content):
+    """What a page shows: domain objects, and what is drawn."""
 
     head: Head
     hero: Hero

@@ -209,7 +209,7 @@ def _span(
 _NAMES_AND_ADDRESSES = (
     wording.and_more, wording.capital, wording.full_name, wording.missing_since,
     wording.last_measured, wording.interval_name, wording.plain, urls.badge_file,
-    urls.host_data, urls.host_file, urls.moments_file, urls.points_file, urls.raw_file,
+    urls.data_of, urls.host_file, urls.moments_file, urls.points_file, urls.raw_file,
     urls.run_file, urls.scenario_points_file, urls.series_url, urls.series_anchor,
     urls.entry_anchor,
 )  # fmt: skip

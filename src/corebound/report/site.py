@@ -21,6 +21,7 @@ from corebound.analysis.run_comparison import RunComparison, compare_runs, compa
 from corebound.analysis.scenario_result import ScenarioResult, findings
 from corebound.analysis.selection import latest_results, with_profiles_before
 from corebound.errors import InputError, report_os_errors
+from corebound.present.compare import Compared
 from corebound.present.tune import races, tune_document
 from corebound.records import atomic_write, cache, jsonl
 from corebound.records.history import Series
@@ -28,17 +29,13 @@ from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
 from corebound.report import downloads, urls
 from corebound.report.cache import PageCache, SeriesDigests, TemplateCache
+from corebound.report.elements import Content
 from corebound.report.history.columns import SharedMoments, points_document, script
 from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.navigation import Part, navigation_links, news_rule
 from corebound.report.pages.benchmark import ImportedBenchmark, benchmark_page, benchmarks_of
 from corebound.report.pages.claims import claims_page
-from corebound.report.pages.compare import (
-    ChoiceGroup,
-    choice_groups,
-    compare_page,
-    comparisons_page,
-)
+from corebound.report.pages.compare import choice_groups, compare_page, comparisons_page
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import history_page
 from corebound.report.pages.hosts import host_page, hosts_page
@@ -312,7 +309,10 @@ def _hosts(inputs: SiteInputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
             yield HOSTS_DATA, json_file(hosts_document(inputs.hosts))
     for host in hosts:
         page = host_page(host, now=inputs.now)
-        yield urls.host_data(page.host.id), downloads.host_json(host, inputs.records_folder)
+        yield (
+            urls.data_of(urls.host_file(page.host.id), "json"),
+            downloads.host_json(host, inputs.records_folder),
+        )
         yield urls.host_file(page.host.id), renderer.page("host", page)
 
 
@@ -324,7 +324,7 @@ def _comparisons(
     *,
     compared: Sequence[RunComparison],
     commits: Sequence[CommitComparison],
-    groups: tuple[ChoiceGroup, ...],
+    groups: tuple[Content, ...],
     interleaved: Sequence[ScenarioResult],
 ) -> Iterator[tuple[str, str]]:
     """The comparisons of runs and of commits, and the page to choose two on.
@@ -333,23 +333,18 @@ def _comparisons(
     later run, and are not made again.
     """
 
-    def files(pair: RunComparison, known: PageContext) -> Iterator[tuple[str, str]]:
+    def files(pair: Compared, known: PageContext) -> Iterator[tuple[str, str]]:
+        page, folder = compare_page(pair, known), inputs.records_folder
         yield (
-            urls.comparison_data(pair.before, pair.after),
-            downloads.comparison_csv(pair, inputs.records_folder),
+            urls.data_of(page.address),
+            downloads.comparison_csv(pair, folder)
+            if isinstance(pair, RunComparison)
+            else downloads.commits_csv(pair),
         )
-        page = renderer.page("compare", compare_page(pair, known))
-        yield urls.comparison_file(pair.before, pair.after), page
+        yield page.address, renderer.page("compare", page)
 
-    for comparison in compared:
+    for comparison in (*compared, *commits):
         yield from files(comparison, context)
-    for commit_pair in commits:
-        names = commit_pair.project, commit_pair.before.sha, commit_pair.after.sha
-        yield urls.commits_data(*names), downloads.commits_csv(commit_pair)
-        yield (
-            urls.commits_file(*names),
-            renderer.page("compare", compare_page(commit_pair, context)),
-        )
     if not groups and not interleaved:
         return
     without_history = PageContext(now=inputs.now, calibrations=inputs.calibrations)
@@ -359,13 +354,13 @@ def _comparisons(
         if runs in pairs:
             continue
         key = _pair_key(inputs, runs, renderer)
-        own = urls.comparison_data(*runs), urls.comparison_file(*runs)
-        if key is None or not are_fresh(key, own):
+        address = urls.comparison_file(*runs)
+        if key is None or not are_fresh(key, (urls.data_of(address), address)):
             try:
-                comparison = compare_runs(before, after, inputs.past)
+                pair = compare_runs(before, after, inputs.past)
             except InputError:
                 continue  # measured in another environment
-            yield from files(comparison, without_history)
+            yield from files(pair, without_history)
         pairs.append(runs)
     hosts = len({run.host.id for run, _ in inputs.records})
     page = comparisons_page(pairs, commits, groups, hosts=hosts, interleaved=interleaved)

@@ -56,25 +56,15 @@ def comparison_file(run: Run, other_run: Run) -> str:
     return f"compare/{path_component(run.id)}-{path_component(other_run.id)}.html"
 
 
-def comparison_data(run: Run, other_run: Run) -> str:
-    """The download of every value on that page."""
-    return f"data/{comparison_file(run, other_run).removesuffix('.html')}.csv"
-
-
-def host_data(host: str) -> str:
-    """The download of everything a host's page shows."""
-    return f"data/{host_file(host).removesuffix('.html')}.json"
-
-
 def commits_file(project: str, before: str, after: str) -> str:
     """The page that compares two commits of an imported project, by their hashes."""
     shas = (path_component(sha[:12]) for sha in (before, after))
     return f"compare/{'-'.join((path_component(project), *shas))}.html"
 
 
-def commits_data(project: str, before: str, after: str) -> str:
-    """The download of every value on that page."""
-    return f"data/{commits_file(project, before, after).removesuffix('.html')}.csv"
+def data_of(page: str, kind: str = "csv") -> str:
+    """The download of everything that a page shows, as a file of this kind."""
+    return f"data/{page.removesuffix('.html')}.{kind}"
 
 
 def series_url(series: Series) -> str:

@@ -111,9 +111,6 @@ def _require_build(project: Project, commit: Commit, records: Path, notify: Noti
 
     It is built with the versions of the nights before, where these can still be installed. Other
     ones are named: points before and after are then not compared.
-
-    Raises:
-        BuildError: It cannot be built, with what can be done.
     """
     before = _last_lock(records, commit)
     # Who changes the matrix wants other versions.

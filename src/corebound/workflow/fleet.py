@@ -147,11 +147,7 @@ def _planned_commit(file: Path, fleet: FleetFile) -> tuple[Path, Commit]:
 
 
 def _planned_scenarios(fleet: FleetFile, suite: Path) -> tuple[PlannedScenario, ...]:
-    """Read the scenarios of the planned commit.
-
-    Raises:
-        CoreboundError: The commit lacks one, or it is invalid.
-    """
+    """Read the scenarios of the planned commit."""
     if not suite.is_dir():
         raise InputError(
             what="the planned commit does not have this folder.",

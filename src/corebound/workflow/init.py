@@ -185,12 +185,7 @@ def find_function(label: str, repository: Path) -> TimedFunction:
 
 
 def _require_packaged(target: TimedFunction, repository: Repository) -> None:
-    """Refuse a function that pip certainly does not install with the project.
-
-    Raises:
-        InputError: The function's module is at the top of the repository, the project's package is
-            elsewhere, and no file by which pip installs mentions the module.
-    """
+    """Refuse a function that pip certainly does not install with the project."""
     top, folder = target.module.partition(".")[0], repository.folder
     texts = [
         (folder / name).read_text("utf-8", errors="replace")

@@ -236,11 +236,7 @@ def _hosts(records: Path, inputs: SiteInputs) -> HostComparison | None:
 def _pair(
     argument: str, runs: Sequence[Run], imported: Sequence[Series], records: Path
 ) -> RequestedComparison:
-    """Resolve two runs to compare, or two imported commits.
-
-    Raises:
-        InputError: The text is malformed, or nothing matches.
-    """
+    """Resolve two runs to compare, or two imported commits."""
     before, dots, after = argument.partition("..")
     if not (before and dots and after):
         raise InputError(

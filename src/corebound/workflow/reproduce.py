@@ -274,11 +274,7 @@ def _prepare(
     *,
     anyway: bool,
 ) -> tuple[PreparedRun, tuple[str, ...]]:
-    """Prepare the run that repeats the measurement; also lists differences that `anyway` accepts.
-
-    Raises:
-        HostError: The host or the environment differs.
-    """
+    """The run that repeats the measurement, and the differences that `anyway` accepts."""
     before = stored.run
     differences = [*host_differences(before)]
     if not anyway:

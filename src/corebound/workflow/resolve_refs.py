@@ -142,11 +142,7 @@ def _commit_matches(commit: Commit, name: str) -> bool:
 
 
 def _runs_of_revision(name: str, runs: Sequence[StoredRun], records: Path) -> list[StoredRun]:
-    """List every run of the commit that git knows by that name.
-
-    Raises:
-        InputError: git knows no such commit, or no run measured it.
-    """
+    """List every run of the commit that git knows by that name."""
     sha = resolve_revision(name)
     matches = [
         stored

@@ -181,12 +181,7 @@ def _module_finder(folder: Path) -> ModuleFinder:
 
 
 def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
-    """A scenario whose cells all have these environment variables, which its record then keeps.
-
-    Raises:
-        InputError: The scenario varies one of them, corebound sets it itself, or no variable can
-            have its name.
-    """
+    """A scenario whose cells all have these environment variables, which its record then keeps."""
     for name in env:
         if not is_variable_name(name):
             what = f"`{one_line(name)}` cannot be the name of an environment variable."

@@ -344,11 +344,7 @@ def _candidates(
 
 
 def _objective(loaded: LoadedScenario, request: TuneRequest) -> Objective:
-    """What to compare: by default the metric, if the scenario's command reports one.
-
-    Raises:
-        InputError: The metric is requested, and there is none.
-    """
+    """What to compare: by default the metric, if the scenario's command reports one."""
     if loaded.scenario.metrics and request.objective is None:
         return "metric"
     if OBJECTIVES[request.aim].needs_metric and not loaded.scenario.metrics:

@@ -287,11 +287,7 @@ def verify_recommendations(request: TuneRequest, reporter: Reporter) -> tuple[Ve
 def _measure_again(
     stored: jsonl.StoredRun, request: RunRequest, reporter: Reporter
 ) -> VerifyResult:
-    """Launch the finalists of a race again.
-
-    Raises:
-        InputError: The race recommends nothing, or was written by another version of corebound.
-    """
+    """Launch the finalists of a race again."""
     faults: list[Fault] = []
     before = None
     with collect_fault(stored.file, faults, what="this race"):
@@ -320,11 +316,7 @@ def _measure_again(
 
 
 def _races(request: TuneRequest, notify: Notify) -> Sequence[jsonl.StoredRun]:
-    """The latest races of the scenarios on this host, of each selected load.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The latest races of the scenarios on this host, of each selected load."""
     loaded = load_scenarios(request.files, request.only, request.profile)
     scenarios = {scenario.scenario.name for scenario in loaded}
     selected = {axis for scenario in loaded for cell in scenario.cells for axis in cell.axes}

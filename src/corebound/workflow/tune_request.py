@@ -17,11 +17,7 @@ MOST_CANDIDATES = 256
 
 
 def _bound_ms(bound: str) -> float:
-    """The bound in milliseconds.
-
-    Raises:
-        InputError: It is no bound of the 99th percentile.
-    """
+    """The bound in milliseconds."""
     match = re.fullmatch(r"p99=(\d+(?:\.\d+)?)(ms|s)", bound)
     if match is None or float(match[1]) <= 0:
         raise InputError(

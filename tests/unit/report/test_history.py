@@ -30,8 +30,8 @@ from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import date_ticks, has_year
 from corebound.report.charts.history import history_svg, sparkline_svg, value_axis
 from corebound.report.downloads import changes_csv
-from corebound.report.elements import Page
-from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.elements import Content, Page
+from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.pages.feed import feed
 from corebound.report.pages.history import entry_changes, history_page
@@ -77,7 +77,7 @@ def measured_again(change: Change, answer: Answer) -> Confirmation:
     )  # fmt: skip
 
 
-def panel_of(*series: Series, most_points: int = 500) -> HistoryPanel:
+def panel_of(*series: Series, most_points: int = 500) -> Content:
     return history_panel(series, known_of(*series), title="a chart", most_points=most_points)
 
 

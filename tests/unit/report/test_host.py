@@ -8,7 +8,8 @@ from corebound.analysis.host_records import group_by_host
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.records.run_record import Run
 from corebound.report.downloads import host_json
-from corebound.report.pages.hosts import CheckHistory, host_page
+from corebound.report.elements import Content
+from corebound.report.pages.hosts import host_page
 from support.build import a_host_check, a_run
 from support.machine_trees import check_results, pid_stat, proc_stat
 from support.report_sample import NOW
@@ -27,9 +28,9 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
     return replace(run, preflight=(check,)), ()
 
 
-def check(*states: State) -> CheckHistory:
+def check(*states: State) -> Content:
     (result,) = group_by_host([looked(day, state) for day, state in enumerate(states, 1)])
-    checks: tuple[CheckHistory, ...] = host_page(result, now=NOW).checks
+    checks: tuple[Content, ...] = host_page(result, now=NOW).checks
     (row,) = checks
     return row
 

@@ -33,22 +33,37 @@ _Commit = Annotated[
 _Date = Annotated[
     str | None, Option("When it was measured, such as 2026-01-02T03:04.", metavar="TIME")
 ]
-# What the columns of a table are, as the options have it.
-_Value = Annotated[
-    tuple[str, ...], Option("Column with values to compare; repeatable.", metavar="COLUMN")
-]
-_Time = Annotated[str | None, Option("Column with the time of measurement.", metavar="COLUMN")]
-_Benchmark = Annotated[str | None, Option("Column with the benchmark's name.", metavar="COLUMN")]
-_Parameter = Annotated[
-    tuple[str, ...], Option("Column with a parameter; repeatable.", metavar="COLUMN")
-]
-_Revision = Annotated[str | None, Option("Column with the commit's hash.", metavar="COLUMN")]
-_Unit = Annotated[str, Option("Unit of the values, such as ms or ops/s.")]
-_Better = Annotated[Better | None, Option("Which values are better; by default, as the unit says.")]
-_Rows = Annotated[
-    str | None,
-    Option("Where in JSON the list of rows is, such as results[0].runs.", metavar="PATH"),
-]
+
+
+class ColumnOptions(Columns, frozen=True, kw_only=True):
+    """What the columns of a table are."""
+
+    value: Annotated[
+        tuple[str, ...], Option("Column with values to compare; repeatable.", metavar="COLUMN")
+    ] = ()
+    time: Annotated[
+        str | None, Option("Column with the time of measurement.", metavar="COLUMN")
+    ] = None
+    benchmark: Annotated[
+        str | None, Option("Column with the benchmark's name.", metavar="COLUMN")
+    ] = None
+    parameter: Annotated[
+        tuple[str, ...], Option("Column with a parameter; repeatable.", metavar="COLUMN")
+    ] = ()
+    revision: Annotated[str | None, Option("Column with the commit's hash.", metavar="COLUMN")] = (
+        None
+    )
+    unit: Annotated[str, Option("Unit of the values, such as ms or ops/s.")] = ""
+    better: Annotated[
+        Better | None, Option("Which values are better; by default, as the unit says.")
+    ] = None
+    rows: Annotated[
+        str | None,
+        Option("Where in JSON the list of rows is, such as results[0].runs.", metavar="PATH"),
+    ] = None
+
+
+_NO_COLUMNS = ColumnOptions()
 
 
 def command_of(tool: Tool) -> Callable[..., None]:
@@ -61,28 +76,11 @@ def command_of(tool: Tool) -> Callable[..., None]:
         host: _Host = None,
         commit: _Commit = None,
         date: _Date = None,
-        value: _Value = (),
-        time: _Time = None,
-        benchmark: _Benchmark = None,
-        parameter: _Parameter = (),
-        revision: _Revision = None,
-        unit: _Unit = "",
-        better: _Better = None,
-        rows: _Rows = None,
+        columns: ColumnOptions = _NO_COLUMNS,
         records: Records = RECORDS,
         quiet: Quiet = False,
         as_json: Json = False,
     ) -> None:
-        columns = Columns(
-            value=value,
-            time=time,
-            benchmark=benchmark,
-            parameter=parameter,
-            revision=revision,
-            unit=unit,
-            better=better,
-            rows=rows,
-        )
         with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
             imported = import_results(
                 tool,
@@ -103,8 +101,6 @@ def command_of(tool: Tool) -> Callable[..., None]:
 
     signature = inspect.signature(command)
     left_out = {*get_args(Stated)} - {*IMPORTERS[tool].states}
-    if "columns" in left_out:
-        left_out |= {*Columns.__struct_fields__}
     parameters = [one for name, one in signature.parameters.items() if name not in left_out]
     command.__dict__["__signature__"] = signature.replace(parameters=parameters)
     command.__doc__ = IMPORTERS[tool].help

@@ -116,11 +116,7 @@ class KubernetesEngine:
         self._files = files
 
     def _kubectl(self, *arguments: str) -> str:
-        """Run kubectl and return its output.
-
-        Raises:
-            HostError: It fails, or is not installed.
-        """
+        """Run kubectl and return its output."""
         return answer_of(
             ("kubectl", "--namespace", self._section.namespace, *arguments),
             of="the cluster",

@@ -42,11 +42,7 @@ def connect(fleet: FleetFile, _hosts: Sequence[str], files: Path) -> SlurmEngine
 
 
 def _slurm(*command: str) -> str:
-    """Run a command of Slurm and return its output.
-
-    Raises:
-        HostError: It fails, or is not installed.
-    """
+    """Run a command of Slurm and return its output."""
     return answer_of(
         command,
         of="Slurm",

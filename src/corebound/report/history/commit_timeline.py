@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, environment_difference
@@ -14,6 +13,7 @@ from corebound.analysis.wording import count
 from corebound.records.history import HistoryPoint, Moment, Series
 from corebound.report.charts.axis import Tick
 from corebound.report.charts.commits import CommitBar, bar_height
+from corebound.report.elements import Content
 from corebound.report.urls import entry_anchor
 
 _MOST_COMMITS = 60
@@ -25,28 +25,7 @@ _DATES = 4
 _SHORT_SHA = 7
 
 
-class CommitTimeline(Struct, frozen=True, kw_only=True):
-    """The latest commits of a project, or of our own scenarios.
-
-    Attributes:
-        title: The number of commits, and the project if it was imported.
-        bars: One for each commit, the oldest first.
-        labels: The name of each commit that changed most, where no date is: name, and its place
-            from the left and from the top in per cent of the chart.
-        borders: Where the environment of most series changed: share of the width, and how.
-        along: Dates.
-    """
-
-    title: str
-    bars: tuple[CommitBar, ...]
-    labels: tuple[tuple[str, float, float], ...]
-    borders: tuple[tuple[float, str], ...]
-    along: tuple[Tick, ...]
-
-
-def commit_timelines(
-    entries: Sequence[CommitEntry], history: ChangeHistory
-) -> tuple[CommitTimeline, ...]:
+def commit_timelines(entries: Sequence[CommitEntry], history: ChangeHistory) -> tuple[Content, ...]:
     """A timeline for our own scenarios and for each project with a recent change."""
     projects: dict[str | None, list[Series]] = {}
     for series in history.histories:
@@ -63,7 +42,7 @@ def commit_timelines(
 
 def _timeline(
     project: str | None, all_series: Sequence[Series], entries: Iterable[CommitEntry]
-) -> CommitTimeline | None:
+) -> Content | None:
     """The timeline of one project; None if none of its latest commits changed anything."""
     first_seen: dict[str, str] = {}
     previous: tuple[Moment, ...] = ()
@@ -87,7 +66,7 @@ def _timeline(
     is_known = any(series.points.latest_moment.commit for series in all_series)
     what = "commit" if is_known else "nightly run"
     of_project = f" of {project}" if project else ""
-    return CommitTimeline(
+    return Content(
         title=f"Last {count(len(bars), what)}{of_project}",
         bars=tuple(bars),
         labels=_labels(bars),

@@ -18,7 +18,6 @@ from corebound.analysis.change_history import (
 from corebound.analysis.suggested_commands import CommandLine, point_command
 from corebound.analysis.wording import Label, count, day, display_unit, interval_name
 from corebound.present.changes import ChangeGroup, commit_link, numbered_table
-from corebound.present.sections import Table
 from corebound.records.history import MACHINE_KEY, HistoryPoint, HistoryPoints, Series
 from corebound.records.run_record import Commit
 from corebound.report.charts.axis import (
@@ -29,6 +28,7 @@ from corebound.report.charts.axis import (
     plain_tick,
 )
 from corebound.report.charts.history import HistoryChart, exceeds_axis, value_axis
+from corebound.report.elements import Content
 from corebound.report.history.columns import MINUTES_A_DAY
 from corebound.report.history.timeline import (
     SegmentLevel,
@@ -47,24 +47,14 @@ _MOST_MARKED = 12
 _MOST_NAMED = 5
 
 
-class EnvironmentChange(Struct, frozen=True, kw_only=True):
-    """Where the environment changed: points before it are not compared with points after it.
-
-    Attributes:
-        at: The moment of the first point after it.
-        cells: The names of the cells that it affects; empty if it affects all.
-    """
-
-    letter: str
-    at: str
-    what: str
-    cells: tuple[str, ...]
-
-
 def environment_changes(
     all_series: Sequence[Series], labels: Sequence[Label]
-) -> tuple[EnvironmentChange, ...]:
-    """Each environment change once, by time; empty if there are too many to mark."""
+) -> tuple[Content, ...]:
+    """Each environment change once, by time; empty if there are too many to mark.
+
+    `at` is the moment of the first point after it, which is not compared with points before it;
+    `cells` are the names of the cells that it affects, empty if it affects all.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for each_series, label in zip(all_series, labels, strict=True):
         for index in each_series.points.breaks:
@@ -76,7 +66,7 @@ def environment_changes(
     if len(groups) > _MOST_MARKED:
         return ()
     return tuple(
-        EnvironmentChange(
+        Content(
             letter=letter,
             at=at,
             what=what,
@@ -186,54 +176,6 @@ _WORD_WIDTH = 22.0
 _MOST_DESCRIBED = 3
 
 
-class MarkLabel(Struct, frozen=True, kw_only=True):
-    """The number of a change, or the letter of an environment change, above the chart.
-
-    `lane` counts from the top.
-    """
-
-    at: float
-    lane: int
-    text: str
-    tone: str
-
-
-class HistoryPanel(Struct, frozen=True, kw_only=True):
-    """A chart with its tables.
-
-    Attributes:
-        all_series: What it shows; `title` and `caption` say so.
-        unit: The unit of the axis and of all values.
-        length: The divisor that converts values for display.
-        along: Labels of the horizontal axis.
-        marks: The numbers and letters above the chart, in `lanes` rows.
-        labels: The name of each series.
-        changes: A row for each number, the latest first.
-        environment_changes: One per letter.
-        changing_values: If there are too many of them, the environment values that change.
-        points: The latest nightly runs, newest first.
-        zoom: Data for the script that zooms.
-        is_ordinal: Whether places along the axis are only the order of the points.
-    """
-
-    all_series: Sequence[Series]
-    title: str
-    caption: str
-    unit: str
-    length: float
-    chart: HistoryChart
-    along: tuple[Tick, ...]
-    marks: tuple[MarkLabel, ...]
-    lanes: int
-    labels: tuple[Label, ...]
-    changes: Table
-    environment_changes: tuple[EnvironmentChange, ...]
-    changing_values: tuple[str, ...]
-    points: tuple[PointRow, ...]
-    zoom: str
-    is_ordinal: bool
-
-
 def history_panel(
     all_series: Sequence[Series],
     history: ChangeHistory,
@@ -244,7 +186,7 @@ def history_panel(
     bars: bool = True,
     line: Timeline | None = None,
     compared: Sequence[tuple[str, str]] = (),
-) -> HistoryPanel:
+) -> Content:
     """One chart of series that share a unit and a host.
 
     Args:
@@ -289,7 +231,7 @@ def history_panel(
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
     mark_labels, lanes = _assign_lanes(places)
-    return HistoryPanel(
+    return Content(
         all_series=all_series,
         title=title,
         caption=_caption(
@@ -425,7 +367,7 @@ def _mark(change: Change, line: Timeline) -> tuple[float, float, float]:
     )
 
 
-def _assign_lanes(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
+def _assign_lanes(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[Content, ...], int]:
     """Place labels that would overlap in separate lanes."""
     room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
     ends: list[float] = []
@@ -436,7 +378,7 @@ def _assign_lanes(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkL
             lane = len(ends)
             ends.append(at)
         ends[lane] = at
-        labels.append(MarkLabel(at=round(at, 1), lane=lane, text=text, tone=tone))
+        labels.append(Content(at=round(at, 1), lane=lane, text=text, tone=tone))
     return tuple(labels), len(ends)
 
 

@@ -38,14 +38,8 @@ from corebound.analysis.wording import (
 from corebound.present.changes import ChangeGroup, group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind
-from corebound.report.elements import Head, Hero, Page, occurrence_numbers
-from corebound.report.history.panel import (
-    MOST_POINTS,
-    MOST_ROWS,
-    HistoryPanel,
-    history_panel,
-    latest_points,
-)
+from corebound.report.elements import Content, Head, Hero, Page, occurrence_numbers
+from corebound.report.history.panel import MOST_POINTS, MOST_ROWS, history_panel, latest_points
 from corebound.report.history.timeline import Timeline
 from corebound.report.pages.series_table import give_or_gives
 from corebound.report.urls import series_anchor
@@ -496,7 +490,7 @@ def benchmark_page(benchmark: ImportedBenchmark) -> Page:
     )
 
 
-def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[HistoryPanel, ...]:
+def _charts(benchmark: ImportedBenchmark, shown: Sequence[Series]) -> tuple[Content, ...]:
     all_series = benchmark.series
     if not shown:
         return ()

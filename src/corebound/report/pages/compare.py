@@ -28,15 +28,14 @@ from corebound.present.compare import (
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
 from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
-from corebound.report.elements import Head, Hero, Page
-from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.elements import Content, Head, Hero, Page
+from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.scenario.sides import compared_sides
 from corebound.report.urls import (
-    commits_data,
     commits_file,
-    comparison_data,
     comparison_file,
+    data_of,
     moments_file,
     run_file,
     series_url,
@@ -71,7 +70,7 @@ def _runs(comparison: RunComparison, context: PageContext) -> Page:
         support=noise_floor_notes(context.calibrations, after, launches=comparison.launches),
         names=(before.id, after.id),
         links=(f"../{run_file(before)}", f"../{run_file(after)}"),
-        data=comparison_data(before, after),
+        address=comparison_file(before, after),
         histories=_histories_of_cells(comparison, context.history),
     )
 
@@ -98,7 +97,7 @@ def _commits(comparison: CommitComparison, context: PageContext) -> Page:
             commit_link(first.series, first.before_point),
             commit_link(first.series, first.after_point),
         ),
-        data=commits_data(project, before.sha, after.sha),
+        address=commits_file(project, before.sha, after.sha),
         histories=_histories_of_series(comparison, context.history),
     )
 
@@ -113,8 +112,8 @@ def _page(
     support: Sequence[str],
     names: tuple[str, str],
     links: tuple[str, str],
-    data: str,
-    histories: Sequence[HistoryPanel],
+    address: str,
+    histories: Sequence[Content],
 ) -> Page:
     noun, rows = noun_of(comparison), comparison.rows
     unclear = [row for row in rows if not row.is_finding]
@@ -142,7 +141,8 @@ def _page(
         others_notes=tuple(notes),
         not_comparable=_limit(comparison.not_comparable),
         only_in_one=_limit(comparison.only_in_one),
-        data=f"../{data}",
+        address=address,
+        data=f"../{data_of(address)}",
         histories=tuple(histories),
     )
 
@@ -170,7 +170,7 @@ def _has_command(series: ComparedSeries) -> bool:
     return between_command((series.series,), series.before_point, series.after_point) is not None
 
 
-def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> list[HistoryPanel]:
+def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> list[Content]:
     """The histories of the cells that differ most, with both runs marked."""
     host = comparison.after.host.id
     series = {
@@ -179,7 +179,7 @@ def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> li
         if series.host == host
     }
     words = {comparison.before.id: "before", comparison.after.id: "after"}
-    panels: list[HistoryPanel] = []
+    panels: list[Content] = []
     for cell in comparison.cells:
         own = series.get((cell.scenario, cell.cell))
         moments = own.points.moments if own and cell.is_finding else ()
@@ -190,9 +190,7 @@ def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> li
     return panels
 
 
-def _histories_of_series(
-    comparison: CommitComparison, history: ChangeHistory
-) -> list[HistoryPanel]:
+def _histories_of_series(comparison: CommitComparison, history: ChangeHistory) -> list[Content]:
     """The histories of the series that differ most, with both commits marked."""
     findings = [series for series in comparison.series if series.is_finding]
     return [
@@ -218,24 +216,10 @@ class Choice(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ChoiceGroup(Struct, frozen=True, kw_only=True):
-    """Choices that may be comparable with each other: of one host, or of one imported project.
-
-    Attributes:
-        moments: Address of a project's moments, which name the points of its benchmarks.
-        points: Addresses of scenarios' points, which have values of a host's runs.
-    """
-
-    title: str
-    choices: tuple[Choice, ...]
-    moments: str = ""
-    points: tuple[str, ...] = ()
-
-
 def comparisons_page(
     pairs: Sequence[tuple[Run, Run]],
     commits: Sequence[CommitComparison],
-    groups: tuple[ChoiceGroup, ...],
+    groups: tuple[Content, ...],
     *,
     hosts: int,
     interleaved: Sequence[ScenarioResult] = (),
@@ -297,27 +281,30 @@ def _interleaved(result: ScenarioResult) -> tuple[str, Choice, Choice, str]:
 
 def choice_groups(
     records: Sequence[Record], series: Iterable[Series], points: tuple[str, ...]
-) -> tuple[ChoiceGroup, ...]:
+) -> tuple[Content, ...]:
     """Every host with two runs and every imported project with two commits.
 
     Args:
         records: Every run with its launches, in any order; only the runs are read.
         series: The histories that have points in the site.
-        points: As in `ChoiceGroup`.
+        points: Addresses of scenarios' points, which have values of a host's runs.
     """
     groups = (*_hosts(records, points), *_projects(series))
     return tuple(group for group in groups if len(group.choices) > 1)
 
 
-def _hosts(records: Sequence[Record], points: tuple[str, ...]) -> Iterable[ChoiceGroup]:
+def _hosts(records: Sequence[Record], points: tuple[str, ...]) -> Iterable[Content]:
     for host_records in by_host(records).values():
         runs = [run for run, _ in host_records[: -_MOST_CHOICES - 1 : -1]]
-        yield ChoiceGroup(
-            title=f"Host {runs[0].host.name}", choices=tuple(map(_run, runs)), points=points
+        yield Content(
+            title=f"Host {runs[0].host.name}",
+            choices=tuple(map(_run, runs)),
+            moments="",
+            points=points,
         )
 
 
-def _projects(series: Iterable[Series]) -> Iterable[ChoiceGroup]:
+def _projects(series: Iterable[Series]) -> Iterable[Content]:
     # The series of a project share their moments.
     columns = {
         (each.project, id(each.points.moments)): each.points.moments
@@ -334,8 +321,8 @@ def _projects(series: Iterable[Series]) -> Iterable[ChoiceGroup]:
     for project, commits in sorted(projects.items()):
         latest_first = sorted(commits.values(), key=lambda pair: pair[0], reverse=True)
         choices = tuple(_commit(commit) for _, commit in latest_first[:_MOST_CHOICES])
-        yield ChoiceGroup(
-            title=f"Project {project}", choices=choices, moments=moments_file(project)
+        yield Content(
+            title=f"Project {project}", choices=choices, moments=moments_file(project), points=()
         )
 
 

@@ -6,11 +6,10 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound import text
 from corebound.analysis.change_history import ChangeHistory
 from corebound.present.changes import ChangeGroup, group_changes
+from corebound.report.elements import Content
 from corebound.report.inputs import PageContext
 from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
@@ -21,28 +20,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _NO_MOMENT = "1970-01-01T00:00:00Z"
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """Changes that may come from one event, as on the pages.
-
-    `id` is stable; `updated` is the moment of the first point that is surely after the change.
-    """
-
-    id: str
-    title: str
-    updated: str
-    address: str
-    summary: str
-
-
-class Feed(Struct, frozen=True, kw_only=True):
-    """The entries that fit, the latest first."""
-
-    id: str
-    updated: str
-    entries: tuple[Entry, ...]
-
-
-def feed(context: PageContext, *, records: str = "") -> Feed:
+def feed(context: PageContext, *, records: str = "") -> Content:
     """Build the feed of all clear changes; without any it is empty and has the context's time.
 
     If they do not fit, regressions take precedence over improvements, then later changes. `records`
@@ -53,7 +31,7 @@ def feed(context: PageContext, *, records: str = "") -> Feed:
         _entry(group, history, records) for group in _shown(group_changes(history.changes, history))
     )
     updated = max((entry.updated for entry in entries), default=rfc3339(context.now))
-    return Feed(id=_urn("changes"), updated=updated, entries=entries)
+    return Content(id=_urn("changes"), updated=updated, entries=entries)
 
 
 def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
@@ -62,12 +40,12 @@ def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
     return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
 
 
-def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Entry:
+def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Content:
     row = ChangeGroup.of(changes, history)
     parts = [row.change_cell.text, f"on {row.location}", row.status_cell.text, row.commits.text]
     if row.command:
         parts.append(f"reproduce: {row.command.at(records)}")
-    return Entry(
+    return Content(
         # The smallest id, not that of the largest change: sizes vary between nightly runs.
         id=_urn(min(change.id for change in changes)),
         title=text.xml(f"{row.size.sign} {row.size.word}: {row.change.series.title}, {row.name}"),

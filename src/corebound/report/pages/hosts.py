@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from msgspec import Struct
-
 from corebound.analysis.host_comparison import (
     ConfigurationRow,
     HostComparison,
@@ -29,12 +27,12 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
-from corebound.machine.doctor.result import HostCheck, State
+from corebound.machine.doctor.result import HostCheck
 from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
 from corebound.records.run_record import Run
 from corebound.report.charts.intervals import class_axis
-from corebound.report.elements import Head, Hero, Page
+from corebound.report.elements import Content, Head, Hero, Page
 from corebound.report.scenario.provenance import host_facts, topology_text
 from corebound.report.urls import host_file, run_file
 from corebound.units import counted
@@ -245,22 +243,6 @@ _MOST_VALUES = 8
 _MOST_STATES = 20
 
 
-class CheckHistory(Struct, frozen=True, kw_only=True):
-    """A check over the runs that made it.
-
-    Attributes:
-        since: The first run of those with the same state as the latest.
-        runs: The number of runs that made it; `warned` of those in which it warned.
-        recent_states: (state, number of consecutive runs with it), the latest last.
-    """
-
-    latest: HostCheck
-    since: Run
-    runs: int
-    warned: int
-    recent_states: tuple[tuple[State, int], ...]
-
-
 def host_page(records: HostRecords, *, now: str) -> Page:
     """Build the page of a host.
 
@@ -302,7 +284,7 @@ def host_page(records: HostRecords, *, now: str) -> Page:
     )
 
 
-def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
+def _checks(runs: Sequence[Run]) -> tuple[Content, ...]:
     """Checks that warn now come first, then those that warned before, then the others."""
     groups: dict[str, list[tuple[Run, HostCheck]]] = {}
     for run in runs:
@@ -317,14 +299,14 @@ def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
     )
 
 
-def _check(results: Sequence[tuple[Run, HostCheck]]) -> CheckHistory:
+def _check(results: Sequence[tuple[Run, HostCheck]]) -> Content:
     since, latest = results[-1]
     for earlier, result in reversed(results):
         if result.state != latest.state:
             break
         since = earlier
     states = [result.state for _, result in results]
-    return CheckHistory(
+    return Content(
         latest=latest,
         since=since,
         runs=len(states),

@@ -8,13 +8,8 @@ from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.suggested_commands import import_command
 from corebound.analysis.wording import Label, Text, TextSpan, count, day, rich, strong
 from corebound.records.launch_record import ImportedProfile
-from corebound.report.elements import Head, Hero, Page
-from corebound.report.scenario.operators import (
-    OperatorTable,
-    ProfileColumn,
-    operator_table,
-    operators,
-)
+from corebound.report.elements import Content, Head, Hero, Page
+from corebound.report.scenario.operators import ProfileColumn, operator_table, operators
 
 # More columns cannot be compared at a glance or distinguished by colour.
 _MOST_COLUMNS = 6
@@ -77,7 +72,7 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
     )
 
 
-def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
+def _tables(profiles: Sequence[ImportedProfile]) -> tuple[Content, ...]:
     columns = [
         ProfileColumn(
             label=_label(profile, place),

@@ -48,7 +48,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
 from corebound.report.charts.value_bars import ValueBars
-from corebound.report.elements import Action, Head, Hero, Page, action_of, damaged_records
+from corebound.report.elements import Action, Content, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import last_change
 from corebound.report.pages.whats_new import WhatsNew, whats_new
@@ -56,25 +56,12 @@ from corebound.report.scenario.verdict import budget_note, uncommitted_flag, ver
 from corebound.scenario.cell import Cell
 from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.comparison import Comparison
-from corebound.stats.history.regressions import Change
 from corebound.units import percent, ratio
-
-
-class Trend(Struct, frozen=True, kw_only=True):
-    """A scenario's trend: the values of one cell, the scenario's status, and its last change.
-
-    Attributes:
-        change: Its last change; None if there is none.
-    """
-
-    series: Series
-    status: VerdictWord
-    change: Change | None
 
 
 def scenario_trend(
     result: ScenarioResult, chosen: Sequence[str], history: ChangeHistory
-) -> Trend | None:
+) -> Content | None:
     """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
@@ -89,7 +76,7 @@ def scenario_trend(
         return None
     by_cell = {series.cell: series for series in all_series}
     shown_series = next((by_cell[key] for key in chosen if key in by_cell), all_series[0])
-    return Trend(
+    return Content(
         series=shown_series,
         status=_change_state(result, all_series, history),
         change=last_change(all_series, history),
@@ -196,7 +183,7 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
     """
 
     advice: Advice
-    trend: Trend | None
+    trend: Content | None
     race_page: str = ""
 
     @property

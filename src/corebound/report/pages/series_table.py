@@ -12,6 +12,7 @@ from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.wording import capital, interval_name, last_day, last_moment
 from corebound.records.history import Series, is_primary
+from corebound.report.elements import Content
 from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change, Failing
@@ -31,20 +32,6 @@ def give_or_gives(number: int) -> str:
 MOST_OPEN = 50
 
 
-class SeriesRow(Struct, frozen=True, kw_only=True):
-    """The cells of one scenario on one host, represented by the one that changed last.
-
-    Attributes:
-        shown: Which of several cells that is; empty if there is only one.
-        change: The last change of any; None if there is none.
-    """
-
-    series: Series
-    all_series: tuple[Series, ...]
-    shown: str
-    change: Change | None
-
-
 class SeriesGroup(Struct, frozen=True, kw_only=True):
     """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
 
@@ -52,7 +39,7 @@ class SeriesGroup(Struct, frozen=True, kw_only=True):
     """
 
     title: str
-    rows: tuple[SeriesRow, ...]
+    rows: tuple[Content, ...]
 
     @property
     def changed(self) -> int:
@@ -94,7 +81,7 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
     )
 
 
-def _modules(project: str, rows: Sequence[SeriesRow], *, is_retired: bool) -> Iterator[SeriesGroup]:
+def _modules(project: str, rows: Sequence[Content], *, is_retired: bool) -> Iterator[SeriesGroup]:
     """One group, or for many scenarios one per module, which is how asv's names begin."""
     title = f"on {rows[0].series.host_name}"
     title = f"{project}, {title}" if project else capital(title)
@@ -109,17 +96,17 @@ def _modules(project: str, rows: Sequence[SeriesRow], *, is_retired: bool) -> It
         yield _group(f"{title}: {module}", tuple(members))
 
 
-def _group(title: str, rows: Sequence[SeriesRow]) -> SeriesGroup:
+def _group(title: str, rows: Sequence[Content]) -> SeriesGroup:
     ordered = sorted(rows, key=lambda row: not is_primary(row.series))
     return SeriesGroup(title=title, rows=tuple(ordered))
 
 
-def _row(all_series: Sequence[Series], history: ChangeHistory) -> SeriesRow:
+def _row(all_series: Sequence[Series], history: ChangeHistory) -> Content:
     last = last_change(all_series, history)
     active = [series for series in all_series if series.id not in history.retired_series]
     # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(active or all_series, key=_longest_first)
-    return SeriesRow(
+    return Content(
         series=chosen,
         all_series=tuple(all_series),
         shown=_representative_name(chosen, all_series, history),

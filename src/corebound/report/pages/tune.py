@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import dropwhile
 
-from msgspec import Struct
-
 from corebound.analysis.suggested_commands import original_command
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Answer, Proof, Verification
@@ -40,26 +38,11 @@ from corebound.report.charts.axis import (
     vertical_ticks,
 )
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.report.elements import Head, Hero, Page
-from corebound.report.urls import tune_file
+from corebound.report.elements import Content, Head, Hero, Page
+from corebound.report.urls import data_of, tune_file
 from corebound.scenario.loader import load_document
 from corebound.scenario.objectives import OBJECTIVES
 from corebound.units import duration
-
-
-class Tradeoff(Struct, frozen=True, kw_only=True):
-    """The objective against CPU time.
-
-    Attributes:
-        tags: (place from the left, from the top in per cent, its text, its kind) of what no other
-            configuration beats in both, and of the default and the recommended one.
-        front: (colour, name) of the former, best first; their numbers begin their tags.
-    """
-
-    chart: CurveChart
-    tags: tuple[tuple[float, float, str, str], ...]
-    front: tuple[tuple[str, str], ...]
-
 
 # What a file is for, by its kind.
 _PURPOSES: Mapping[ArtefactKind, str] = {
@@ -131,7 +114,7 @@ def tune_page(
         changes=_changes(result),
         verify=verify_command(result),
         loads=(common_sentence(loads), loads_table(loads, _address)) if loads is not None else None,
-        data=f"../data/{address.removesuffix('.html')}.json",
+        data=f"../{data_of(address, 'json')}",
     )
 
 
@@ -181,7 +164,12 @@ def _time_axis(times_ns: Sequence[float]) -> Axis:
     return axis(low, high, most_ticks=5)
 
 
-def _tradeoff(result: TuneResult) -> Tradeoff | None:
+def _tradeoff(result: TuneResult) -> Content | None:
+    """The objective against CPU time, and what no other configuration beats in both, best first.
+
+    That, the default and the recommended one have tags: (place from the left, from the top in per
+    cent, its text, its kind).
+    """
     known = [
         (key, result.summary(key).median_ns, result.summaries[key].cpu_median_ns)
         for key in result.ranked
@@ -206,7 +194,7 @@ def _tradeoff(result: TuneResult) -> Tradeoff | None:
     roles = {result.contest.default: "default", recommended: "recommended"}
     if recommended == result.contest.default:
         roles[recommended] = "default, recommended"
-    return Tradeoff(
+    return Content(
         chart=CurveChart(
             curves=tuple(
                 Curve(label=label(cells[key]), dash=0, points=(CurvePoint(x=cpu, y=value),))

@@ -27,7 +27,6 @@ from corebound.analysis.scenario_result import (
 from corebound.analysis.wording import (
     NO_BASELINE,
     REFERENCE,
-    Label,
     Tone,
     VerdictWord,
     binding_name,
@@ -45,6 +44,7 @@ from corebound.report.charts.axis import Axis
 from corebound.report.charts.history import value_axis
 from corebound.report.charts.intervals import comparison_axis
 from corebound.report.charts.launches import LaunchChart, LaunchPoint
+from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.stats.modes import Mode
@@ -66,16 +66,6 @@ class CellRow(Struct, frozen=True, kw_only=True):
     launches: LaunchChart | None
 
 
-class UnmeasuredCells(Struct, frozen=True, kw_only=True):
-    """Configurations without a result, and why."""
-
-    label: Label
-    status: str
-    reason: str
-    fix: str
-    cells: tuple[Cell, ...]
-
-
 class Configurations(Struct, frozen=True, kw_only=True):
     """The section.
 
@@ -91,7 +81,7 @@ class Configurations(Struct, frozen=True, kw_only=True):
     lead: str
     axis: Axis | None
     rows: tuple[CellRow, ...]
-    unmeasured: tuple[UnmeasuredCells, ...]
+    unmeasured: tuple[Content, ...]
     absent: str
     notes: tuple[str, ...]
     anchors: Mapping[str, str]
@@ -139,7 +129,7 @@ def configurations(result: ScenarioResult) -> Configurations:
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 
 
-def _anchors(result: ScenarioResult, unmeasured: tuple[UnmeasuredCells, ...]) -> dict[str, str]:
+def _anchors(result: ScenarioResult, unmeasured: tuple[Content, ...]) -> dict[str, str]:
     """The id of the row of each configuration, by key; configurations in one row share it."""
     anchors: dict[str, str] = {}
     taken: set[str] = set()
@@ -365,9 +355,7 @@ def _equivalent_cell_note(cell: CellResult) -> str:
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
-def unmeasured_cells(
-    latest: Iterable[Launch], launches: Sequence[Launch]
-) -> tuple[UnmeasuredCells, ...]:
+def unmeasured_cells(latest: Iterable[Launch], launches: Sequence[Launch]) -> tuple[Content, ...]:
     """The cells whose latest launch, of all these, has no result, grouped by name and reason."""
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
     for launch in latest:
@@ -375,7 +363,7 @@ def unmeasured_cells(
         key = (label(launch.cell).name, launch.status, reason, fix_of(launch, launches))
         groups.setdefault(key, []).append(launch.cell)
     return tuple(
-        UnmeasuredCells(
+        Content(
             label=replace(
                 labels[0],
                 more="; ".join(each_label.more for each_label in labels if each_label.more),

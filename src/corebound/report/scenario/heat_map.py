@@ -22,6 +22,7 @@ from corebound.analysis.wording import (
     relative_speed,
     verdict_word,
 )
+from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.scenario.fault_wording import join_words
 
@@ -57,30 +58,11 @@ class HeatCell(Struct, frozen=True, kw_only=True):
     is_best: bool = False
 
 
-class HeatMap(Struct, frozen=True, kw_only=True):
-    """The section.
-
-    Attributes:
-        title: Both axes.
-        axes: Their headings: of the rows, of the columns.
-        columns: The values on the second axis.
-        rows: (value on the first axis, its cells).
-        states: The states that occur, for the legend.
-    """
-
-    title: str
-    lead: str
-    axes: tuple[str, str]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
-    states: frozenset[State]
-
-
 # A configuration and the result that stands for it, which a duplicate shares.
 Shown = tuple[Cell, CellResult]
 
 
-def heat_map(result: ScenarioResult) -> HeatMap | None:
+def heat_map(result: ScenarioResult) -> Content | None:
     """Build the map; None if nothing is compared, or if fewer than two axes vary."""
     shown = [(cell, found) for cell in result.planned if (found := result.find(cell)) is not None]
     axes = varying_axes([cell for cell, _ in shown])
@@ -106,7 +88,7 @@ def heat_map(result: ScenarioResult) -> HeatMap | None:
     )
     names = (_axis_name(rows), _axis_name(columns))
     others = [_axis_name(axis) for axis in axes if axis not in {rows, columns}]
-    return HeatMap(
+    return Content(
         title=f"{capital(names[0])} × {names[1]}",
         lead=_lead(result, others),
         axes=names,

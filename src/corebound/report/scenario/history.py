@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.analysis.wording import Label, capital, count
+from corebound.analysis.wording import capital, count
 from corebound.records.history import Series
-from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.elements import Content
+from corebound.report.history.panel import history_panel
 from corebound.scenario.compared_axis import compared_axis
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
@@ -21,21 +20,7 @@ _NIGHTS = 10
 _MOST_ELSEWHERE = 20
 
 
-class ScenarioHistory(Struct, frozen=True, kw_only=True):
-    """The section: one chart first, then the rest.
-
-    Attributes:
-        folded: Each other cell, also of other hosts, with its name and its last change.
-        unlisted: How many series of other hosts have no row, in words; empty if all have one.
-    """
-
-    lead: str
-    panel: HistoryPanel
-    folded: tuple[tuple[Series, Label, Change | None], ...]
-    unlisted: str
-
-
-def scenario_history(result: ScenarioResult, history: ChangeHistory) -> ScenarioHistory | None:
+def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Content | None:
     """The history of a scenario's cells; None if no cell has two points."""
     all_series = listed_series(result, history)
     if not all_series:
@@ -58,7 +43,7 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Scenario
             series.id,
         )
     )
-    return ScenarioHistory(
+    return Content(
         lead=f"{capital(_changes_of(charted, others, history))}.",
         panel=history_panel(
             charted, history, title=f"On {charted[0].host_name}", most_nights=_NIGHTS

@@ -17,6 +17,7 @@ from corebound.analysis.wording import Tone, capital, full_name, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, Tick, linear_axis
 from corebound.report.charts.lines import Trace
+from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary
@@ -181,21 +182,7 @@ _LOG_CHARACTERS, _OK_LOG_CHARACTERS = 2_000, 400
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
-class LaunchRow(Struct, frozen=True, kw_only=True):
-    """One launch, whatever its status.
-
-    Attributes:
-        summary: None if it has no result.
-        reason, evidence: Why it has none or does not count; may be empty.
-    """
-
-    launch: Launch
-    summary: LaunchSummary | None
-    reason: str
-    evidence: tuple[str, ...]
-
-
-def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
+def launch_rows(result: ScenarioResult) -> tuple[Content, ...]:
     """The launches that are discarded or not steady, in the order they ran.
 
     Those that were skipped are among the configurations.
@@ -207,7 +194,7 @@ def launch_rows(result: ScenarioResult) -> tuple[LaunchRow, ...]:
         for summary in (*cell.summary.launches, *cell.summary.left_out)
     }
     return tuple(
-        LaunchRow(
+        Content(
             launch=launch,
             summary=summary,
             reason=reason_of(launch) or capital(discarded.get(launch.id, "")),

@@ -14,7 +14,8 @@ from corebound.analysis.selection import drop_axes, title_of, varying_axes
 from corebound.analysis.suggested_commands import CommandLine, reproduce_command
 from corebound.analysis.wording import Label, Text, count, full_name, label, rich
 from corebound.records.launch_record import OperatorProfile
-from corebound.report.scenario.configurations import UnmeasuredCells, unmeasured_cells
+from corebound.report.elements import Content
+from corebound.report.scenario.configurations import unmeasured_cells
 from corebound.units import counted, duration, percent, significant, time_unit
 from corebound.worker.operator_table import Operator
 
@@ -159,27 +160,7 @@ _MAX_PARTS = 6
 _OTHERS, _OUTSIDE = "h8", "gap"
 
 
-class StackedBar(Struct, frozen=True, kw_only=True):
-    """The bar of one step: its name, length, and (colour, per cent of the width) of each piece.
-
-    `says` has its length and its longest piece in words.
-    """
-
-    label: Label
-    says: str
-    whole: str
-    pieces: tuple[tuple[str, float], ...]
-
-
-class StackedBars(Struct, frozen=True, kw_only=True):
-    """Bars of several steps, with pieces in the same order; `key` is (colour, name) of each."""
-
-    title: str
-    key: tuple[tuple[str, str], ...]
-    rows: tuple[StackedBar, ...]
-
-
-def stacked_bars(columns: Sequence[ProfileColumn]) -> tuple[StackedBars, ...]:
+def stacked_bars(columns: Sequence[ProfileColumn]) -> tuple[Content, ...]:
     """Bars of the operators of profiles and, if any profile has them, of their phases.
 
     If some profiles cover one iteration and others all iterations, each bar has full width and
@@ -201,7 +182,8 @@ def stacked_bars(columns: Sequence[ProfileColumn]) -> tuple[StackedBars, ...]:
 
 def _bars_by(
     kind: str, columns: Sequence[ProfileColumn], parts: Sequence[Mapping[str, int]]
-) -> StackedBars:
+) -> Content:
+    """Bars of steps, with pieces in the same order: (colour, per cent of the width) of each."""
     steps_ns = [max(1, basis_ns(column.profile)) for column in columns]
     mixed = _is_mixed(columns)
     longest = _longest_parts(parts, steps_ns)
@@ -222,7 +204,7 @@ def _bars_by(
         share = f"{percent(pieces[most] / step_ns, 0)} of it {names[most]}"
         width_ns = step_ns if mixed else max(steps_ns)
         rows.append(
-            StackedBar(
+            Content(
                 label=column.label,
                 says=f"{column.label.whole}: {duration(step_ns)}, {share}",
                 whole=duration(step_ns),
@@ -233,7 +215,7 @@ def _bars_by(
                 ),
             )
         )
-    return StackedBars(
+    return Content(
         title=f"{'Shares of a step' if mixed else 'A step'}, by {kind}",
         key=tuple(
             (colour, name)
@@ -301,32 +283,6 @@ class OperatorRow(Struct, frozen=True, kw_only=True):
         return tuple(texts[:1] if len(set(texts)) == 1 else texts)
 
 
-class OperatorTable(Struct, frozen=True, kw_only=True):
-    """Profiles side by side; the first is the one that the others are compared with.
-
-    Attributes:
-        title: What distinguishes this table from other tables; may be empty.
-        notes: Observations about the table.
-        unit: The unit of all times in it; per: what each time is of.
-        rows: Types of operators, most time first, then the remaining time.
-        sums: The totals of each column.
-        traces: (name, address) of each column's trace, if it is in the site.
-        commands: The commands that reproduce its columns, a line each.
-    """
-
-    title: str
-    notes: tuple[Text, ...]
-    stacked_bars: tuple[StackedBars, ...]
-    columns: tuple[ProfileColumn, ...]
-    unit: str
-    per: str
-    rows: tuple[OperatorRow, ...]
-    phases: tuple[OperatorRow, ...]
-    sums: tuple[OperatorRow, ...]
-    traces: tuple[tuple[str, str], ...]
-    commands: tuple[CommandLine, ...]
-
-
 def operator_table(
     columns: Sequence[ProfileColumn],
     *,
@@ -334,19 +290,19 @@ def operator_table(
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
     launches: int = 0,
-) -> OperatorTable:
+) -> Content:
     """Put profiles side by side.
 
     Args:
         columns: At least one; the others are compared with the first.
-        commands: As in `OperatorTable`.
-        title: As in `OperatorTable`.
-        traces: As in `OperatorTable`.
+        commands: They reproduce its columns, a line each.
+        title: What distinguishes this table from other tables; may be empty.
+        traces: (name, address) of each column's trace, if it is in the site.
         launches: The largest number of our launches behind a column; 0 for imported profiles.
     """
     writer = _RowBuilder(columns)
     names = dict.fromkeys(name for column in columns for name in column.profile.phases)
-    return OperatorTable(
+    return Content(
         title=title,
         notes=operator_notes(columns),
         stacked_bars=stacked_bars(columns),
@@ -533,15 +489,7 @@ def _total_rows(
         )
 
 
-class Operators(Struct, frozen=True, kw_only=True):
-    """The section: a table for each baseline, and the cells that could not be profiled."""
-
-    lead: str
-    tables: tuple[OperatorTable, ...]
-    unprofiled: tuple[UnmeasuredCells, ...]
-
-
-def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators | None:
+def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Content | None:
     """Build the operator tables of a scenario; None if no profile was requested.
 
     Args:
@@ -564,7 +512,7 @@ def operators(result: ScenarioResult, *, traces: Mapping[str, str]) -> Operators
         launch.cell.key: launch
         for launch in sorted(result.profiles, key=lambda launch: launch.attempt)
     }
-    return Operators(
+    return Content(
         lead=_operators_lead(groups),
         tables=tables,
         unprofiled=unmeasured_cells(
@@ -601,7 +549,7 @@ def _operators_lead(groups: Sequence[Sequence[CellProfile]]) -> str:
 
 def _group_table(
     group: Sequence[CellProfile], title: str, traces: Mapping[str, str], command: CommandLine
-) -> OperatorTable:
+) -> Content:
     columns = [
         ProfileColumn(
             label=_with_disturbed(label(cell.cell)) if cell.disturbed else label(cell.cell),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
@@ -18,7 +17,7 @@ from corebound.report.charts.axis import (
     vertical_ticks,
 )
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
-from corebound.scenario.cell import Cell
+from corebound.report.elements import Content
 from corebound.units import percent
 
 # Fewer points are only a comparison, which the interval table shows.
@@ -28,14 +27,7 @@ _AXIS = "threads"
 _LINEAR_SPAN = 8
 
 
-class Scaling(Struct, frozen=True, kw_only=True):
-    """The section: the chart, which the table repeats; `cells` are all in it."""
-
-    chart: CurveChart
-    cells: tuple[Cell, ...]
-
-
-def scaling(result: ScenarioResult) -> Scaling | None:
+def scaling(result: ScenarioResult) -> Content | None:
     """The speed-up of each configuration with threads; None with fewer than three thread counts.
 
     Configurations that differ only in the number of threads form one curve. Gains are relative to
@@ -59,7 +51,7 @@ def scaling(result: ScenarioResult) -> Scaling | None:
         return None
     curves = tuple(_curve(group, index % 4) for index, group in enumerate(configurations))
     across, up = _axes(curves)
-    return Scaling(
+    return Content(
         chart=CurveChart(
             curves=curves,
             across=across,

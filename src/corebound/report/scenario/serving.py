@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.launch_metrics import span_of
@@ -22,6 +21,7 @@ from corebound.report.charts.axis import (
     vertical_ticks,
 )
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
@@ -108,35 +108,7 @@ def _axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
     return across, log_axis(min(tails) / 1.4, max(tails) * 1.4, most_ticks=5)
 
 
-class ServingRow(Struct, frozen=True, kw_only=True):
-    """One configuration's values.
-
-    `p99_9_range_ns` has the minimum and maximum over its launches: None if all are equal.
-    """
-
-    cell: CellResult
-    served: ServedCell
-    workers: WorkerActivity
-    p99_9_range_ns: tuple[float, float] | None
-
-
-class Serving(Struct, frozen=True, kw_only=True):
-    """The section.
-
-    Attributes:
-        notes: About the load generator, and about what is unavailable.
-        panels: For each group of configurations that are compared with each other its title, and
-            its latency by percentile: the horizontal axis is `n` of the slowest of `n` requests.
-        throughput_latency: Both of all configurations.
-    """
-
-    notes: tuple[str, ...]
-    rows: tuple[ServingRow, ...]
-    panels: tuple[tuple[str, CurveChart], ...]
-    throughput_latency: CurveChart | None
-
-
-def serving(result: ScenarioResult) -> Serving | None:
+def serving(result: ScenarioResult) -> Content | None:
     """The performance of each configuration of a server; None if none was measured."""
     cells = [
         (cell, served)
@@ -146,7 +118,7 @@ def serving(result: ScenarioResult) -> Serving | None:
     if not cells:
         return None
     rows = tuple(
-        ServingRow(
+        Content(
             cell=cell,
             served=served,
             workers=worker_activity(cell, result.run.host),
@@ -156,7 +128,7 @@ def serving(result: ScenarioResult) -> Serving | None:
     )
     unavailable = _unavailable_note([row.workers for row in rows])
     served_of = {cell.cell.key: served for cell, served in cells}
-    return Serving(
+    return Content(
         notes=(*_serving_notes(cells), *([unavailable] if unavailable else [])),
         rows=rows,
         panels=tuple(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from msgspec import Struct
-
 from corebound.analysis.launch_metrics import discarded_launches
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
-from corebound.analysis.suggested_commands import CommandLine, cell_command
+from corebound.analysis.suggested_commands import cell_command
 from corebound.analysis.wording import (
     Label,
     count,
@@ -27,6 +25,7 @@ from corebound.report.charts.axis import (
     vertical_ticks,
 )
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
+from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.scenario.compared_axis import compared_axis
 
@@ -37,49 +36,7 @@ _MOST_PACKAGES = 8
 _LINEAR_SPAN = 3.0
 
 
-class PairRow(Struct, frozen=True, kw_only=True):
-    """A block with the values of both sides, and their ratio or why there is none."""
-
-    block: int
-    base: str
-    head: str
-    outcome: str
-
-
-class PairFigure(Struct, frozen=True, kw_only=True):
-    """The pairs of one comparison, in the order they ran.
-
-    Attributes:
-        title: The side under evaluation, with its other values.
-        caption: How many pairs there are.
-        chart: The value of each side by block; a line joins those of a pair, and a mark at the
-            bottom is a block that was left out.
-        rows: The same as a table, with the blocks that were left out.
-        command: It compares both sides again.
-    """
-
-    title: str
-    caption: str
-    chart: CurveChart
-    rows: tuple[PairRow, ...]
-    command: CommandLine
-
-
-class Sides(Struct, frozen=True, kw_only=True):
-    """The section.
-
-    Attributes:
-        names: The sides, the baseline first.
-        builds: (what, its value on each side); what is the same on all is not listed.
-        figures: The pairs of each comparison.
-    """
-
-    names: tuple[str, ...]
-    builds: tuple[tuple[str, tuple[str, ...]], ...]
-    figures: tuple[PairFigure, ...]
-
-
-def compared_sides(result: ScenarioResult) -> Sides | None:
+def compared_sides(result: ScenarioResult) -> Content | None:
     """Build the section; None for a scenario that compares no sides."""
     axis = compared_axis(result.source.document)
     if axis is None or not result.ranked:
@@ -89,7 +46,7 @@ def compared_sides(result: ScenarioResult) -> Sides | None:
         for cell in (pair.baseline.cell, pair.cell.cell):
             by_name.setdefault(str(dict(cell.axes)[axis[-1]]), cell)
     locks = [result.run.lock_of(cell.environment) for cell in by_name.values()]
-    return Sides(
+    return Content(
         names=tuple(by_name),
         builds=tuple(_builds(locks)),
         figures=tuple(_figure(result, pair) for pair in result.ranked[:_MOST_FIGURES]),
@@ -116,7 +73,7 @@ def _builds(locks: list[EnvironmentLock | None]) -> Iterator[tuple[str, tuple[st
             yield what, tuple(value or "–" for value in of_sides)
 
 
-def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
+def _figure(result: ScenarioResult, pair: BaselineComparison) -> Content:
     sides = pair.baseline, pair.cell
     values = [{each.block: each.median_ns for each in side.summary.launches} for side in sides]
     lost = {
@@ -129,7 +86,7 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
     name = full_name(pair.cell.cell)
     pairs = count(len(ratios), "pair")
     left_out = len(blocks) - len(ratios)
-    return PairFigure(
+    return Content(
         title=name,
         caption=f"{pairs} of launches" + (f"; {left_out} left out" if left_out else ""),
         chart=_chart(
@@ -141,7 +98,7 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> PairFigure:
             alt_text=f"{name}: {pairs} of launches, by block",
         ),
         rows=tuple(
-            PairRow(
+            Content(
                 block=block + 1,
                 base=value_text(values[0].get(block), sides[0].cell),
                 head=value_text(values[1].get(block), sides[1].cell),
@@ -164,41 +121,25 @@ def _chart(
     cell: Cell,
     alt_text: str,
 ) -> CurveChart:
+    """The value of each side by block, with a line for each pair; marks are blocks left out."""
     every = [*values[0].values(), *values[1].values()]
     low, high = min(every) / 1.05, max(every) * 1.05
     up = (linear_axis if high / low < _LINEAR_SPAN else log_axis)(low, high, most_ticks=5)
     # About a fifteenth of the height.
     foot = (high / low) ** (1 / 15) if up.scale == "log" else 1 + (high / low - 1) / 15
     across = linear_axis(0.5, max(blocks) + 1.5)
-    modes = "plain", tone
     lines = [
-        Curve(
-            label=Label(mode="plain", name="", more=""),
-            dash=0,
-            points=tuple(CurvePoint(x=block + 1, y=side[block]) for side in values),
-            has_dots=False,
-        )
+        _curve("plain", *((block, side[block]) for side in values))
         for block in ratios
         if block in values[0] and block in values[1]
     ]
     dots = [
-        Curve(
-            label=Label(mode=mode, name="", more=""),
-            dash=0,
-            points=(CurvePoint(x=block + 1, y=value),),
-        )
-        for mode, side in zip(modes, values, strict=True)
+        _curve(mode, (block, value))
+        for mode, side in zip(("plain", tone), values, strict=True)
         for block, value in side.items()
     ]
     lost = [
-        Curve(
-            label=Label(mode="lost", name="", more=""),
-            dash=0,
-            points=(CurvePoint(x=block + 1, y=low), CurvePoint(x=block + 1, y=low * foot)),
-            has_dots=False,
-        )
-        for block in blocks
-        if block not in ratios
+        _curve("lost", (block, low), (block, low * foot)) for block in blocks if block not in ratios
     ]
     return CurveChart(
         curves=(*lines, *dots, *lost),
@@ -207,4 +148,13 @@ def _chart(
         along=horizontal_ticks(across),
         levels=vertical_ticks(up, partial(value_text, cell=cell)),
         alt_text=alt_text,
+    )
+
+
+def _curve(mode: str, *points: tuple[int, float]) -> Curve:
+    return Curve(
+        label=Label(mode=mode, name="", more=""),
+        dash=0,
+        points=tuple(CurvePoint(x=block + 1, y=value) for block, value in points),
+        has_dots=len(points) == 1,
     )

@@ -18,7 +18,7 @@ from corebound.analysis.launch_metrics import (
     migrations,
 )
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
-from corebound.analysis.server_workers import WorkerActivity, worker_activity
+from corebound.analysis.server_workers import worker_activity
 from corebound.analysis.wording import Fact, and_more, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, cpu_list
@@ -29,10 +29,10 @@ from corebound.records.thread_use import proof
 from corebound.report.charts.axis import Tick, horizontal_ticks, linear_axis, plain_tick
 from corebound.report.charts.cpu_time import INKS, CpuStay, CpuTime, Track
 from corebound.report.charts.requests import REQUEST_INK
+from corebound.report.elements import Content
 from corebound.report.scenario.gpus import GpuOverTime, gpu_over_time
 from corebound.report.scenario.launches import TypicalLaunch
 from corebound.report.scenario.requests import RequestsInFlight, requests_in_flight
-from corebound.scenario.cell import Cell
 from corebound.units import duration, percent, significant
 
 # With more rows than this, not every row has room for a label.
@@ -109,48 +109,6 @@ _EARLY = 0.5
 _MIN_SAMPLES = 5
 
 
-class CpuTimePanel(Struct, frozen=True, kw_only=True):
-    """CPU × time of one launch, with its values.
-
-    Attributes:
-        above: What is drawn above it on the same time scale: (drawing, height in pixels, label of
-            each row) of GPUs and of requests.
-        done: What the launch did, if it ended long before the end of the time scale.
-        workers: Of the workers of a server's configuration; None for any other.
-        cpu_shares: The same as a table.
-    """
-
-    cell: Cell
-    caption: str
-    above: tuple[tuple[str, int, tuple[Tick, ...]], ...]
-    drawn: CpuTime
-    height_px: int
-    rows: tuple[Tick, ...]
-    nodes: tuple[Tick, ...]
-    times: tuple[Tick, ...]
-    done: str
-    values: tuple[Fact, ...]
-    workers: WorkerActivity | None
-    cpu_shares: tuple[tuple[str, str], ...]
-
-
-class ThreadActivity(Struct, frozen=True, kw_only=True):
-    """Where the threads ran.
-
-    Attributes:
-        noun, nouns: What they are: `thread`, `process` or `worker`.
-        key: (class of its colour, name) of each, and of what kept them from running.
-        host_and_counters: Values of the host and hardware counters for each panel's launch.
-    """
-
-    noun: str
-    nouns: str
-    lead: str
-    key: tuple[tuple[str, str], ...]
-    panels: tuple[CpuTimePanel, ...]
-    host_and_counters: Mapping[str, tuple[str, ...]]
-
-
 class _Subject(Struct, frozen=True, kw_only=True):
     """A thread, or a process or worker with its threads, and where these were seen."""
 
@@ -192,9 +150,7 @@ class _Shown(Struct, frozen=True, kw_only=True):
 _NOUNS = {"thread": "threads", "process": "processes", "worker": "workers"}
 
 
-def thread_activity(
-    result: ScenarioResult, typical: Sequence[TypicalLaunch]
-) -> ThreadActivity | None:
+def thread_activity(result: ScenarioResult, typical: Sequence[TypicalLaunch]) -> Content | None:
     """CPU × time of a pair of launches; None if no thread of them was seen on a CPU.
 
     Args:
@@ -212,6 +168,7 @@ def thread_activity(
     names = [f"{noun} {ink}" for ink in range(min(most, INKS))]
     if most == 1 and len(shown[0].subjects[0].threads) > 1:
         names = [f"any {noun}" if noun == "thread" else names[0]]
+    # (class of its colour, name) of each, and of what kept them from running.
     key = [(f"h{ink}", name) for ink, name in enumerate(names)]
     if most > INKS:
         key[-1] = (key[-1][0], f"{key[-1][1]}; colours repeat")
@@ -225,7 +182,7 @@ def thread_activity(
         key.append((f"h{REQUEST_INK}", "GPU busy"))
     for one in [one.requests for one in shown if one.requests][:1]:
         key += one.key
-    return ThreadActivity(
+    return Content(
         noun=noun,
         nouns=_NOUNS[noun],
         lead=_activity_lead([one.cell for one in shown], result, _NOUNS[noun]),
@@ -522,9 +479,7 @@ def _used_and_waiting(shown: _Shown) -> Iterator[Fact]:
         yield Fact(value=waiting, says="threads waiting for a CPU, on average")
 
 
-def _panel(
-    result: ScenarioResult, shown: _Shown, drawn: CpuTime, cpus: Sequence[Cpu]
-) -> CpuTimePanel:
+def _panel(result: ScenarioResult, shown: _Shown, drawn: CpuTime, cpus: Sequence[Cpu]) -> Content:
     rows, cpus_px = [*_cpu_labels(cpus)], _cpus_px(cpus)
     whole = 1 + drawn.queue
     if drawn.queue * cpus_px >= _CPU_PX:
@@ -537,7 +492,7 @@ def _panel(
         *([shown.requests.above(name, drawn.until)] if shown.requests else []),
     ]
     facts = [fact for one in (shown.gpus, shown.requests) if one for fact in one.facts]
-    return CpuTimePanel(
+    return Content(
         above=tuple(above),
         cell=shown.cell.cell,
         caption=f"{done}; launch {shown.launch.id}, {_seen_text(shown)}",

@@ -17,12 +17,11 @@ from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain
 from corebound.records.history import Series
-from corebound.report.elements import Page
+from corebound.report.elements import Content, Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import comparisons_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.render import Renderer
-from corebound.report.scenario.history import ScenarioHistory
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.compared_axis import (
     SIDES_SUFFIX,
@@ -234,10 +233,10 @@ def test_the_page_of_commits_has_the_history_of_ratios_to_an_anchor_and_no_other
     anchored = replace(anchored_nights({EPYC: 1.1, XEON: 1.1}), scenario=name)
     absolute = a_series([1e6, 1e6, 1e6], scenario=name, host=result.run.host.id)
 
-    def history_with(*series: Series) -> ScenarioHistory | None:
+    def history_with(*series: Series) -> Content | None:
         context = PageContext(now=NOW, history=build_change_history(series, (result,)))
         page = scenario_page(result, context, findings=(), records_file="r.jsonl")
-        history: ScenarioHistory | None = page.history
+        history: Content | None = page.history
         return history
 
     assert history_with(absolute) is None

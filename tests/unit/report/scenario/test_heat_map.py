@@ -5,7 +5,8 @@ from __future__ import annotations
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.records.launch_record import Launch
-from corebound.report.scenario.heat_map import HeatCell, HeatMap, heat_map
+from corebound.report.elements import Content
+from corebound.report.scenario.heat_map import HeatCell, heat_map
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_worker
@@ -54,13 +55,13 @@ def a_result(*, but: str = "") -> ScenarioResult:
     return latest_results([(a_run(scenarios=(SCENARIO,)), tuple(launches))])[0]
 
 
-def map_of(result: ScenarioResult) -> HeatMap:
+def map_of(result: ScenarioResult) -> Content:
     found = heat_map(result)
     assert found is not None
     return found
 
 
-def cells_of(found: HeatMap) -> dict[tuple[str, str], HeatCell]:
+def cells_of(found: Content) -> dict[tuple[str, str], HeatCell]:
     return {
         (row, column): cell
         for row, cells in found.rows

@@ -12,7 +12,8 @@ from corebound.analysis.scenario_result import analyse_scenario
 from corebound.present.sections import Marked
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
-from corebound.report.scenario.history import ScenarioHistory, scenario_history
+from corebound.report.elements import Content
+from corebound.report.scenario.history import scenario_history
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
 
@@ -23,12 +24,12 @@ RUN = a_run(scenarios=(SCENARIO,))
 TIMES_MS = dict(zip(MODES, (12.0, 10.0, 14.0, 15.0, 16.0), strict=True))
 
 
-def history_of(**ratios: float) -> ScenarioHistory:
+def history_of(**ratios: float) -> Content:
     """Sixty nights of each cell; the last fifteen took so many times as long."""
     return history_in([_nights(mode, ratios.get(mode.replace("-", "_"), 1.0)) for mode in MODES])
 
 
-def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ()) -> ScenarioHistory:
+def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ()) -> Content:
     launches = [
         a_launch(
             cell=cell,

@@ -23,7 +23,8 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.records.telemetry import Disturbance
 from corebound.report.downloads import cells_json, operators_csv
-from corebound.report.scenario.operators import Operators, operators
+from corebound.report.elements import Content
+from corebound.report.scenario.operators import operators
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.launch_summary import summarise_launch
@@ -53,7 +54,7 @@ def profiles(*, add_ns: int = 300_000, conv_ns: int = 600_000) -> tuple[Launch, 
     )
 
 
-def section(result: ScenarioResult, **traces: str) -> Operators:
+def section(result: ScenarioResult, **traces: str) -> Content:
     made = operators(result, traces={name.replace("_", "-"): one for name, one in traces.items()})
     assert made is not None
     return made
@@ -292,13 +293,13 @@ def latest(records: Sequence[tuple[Run, Sequence[Launch]]]) -> ScenarioResult:
     return result
 
 
-def section_of(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Operators:
+def section_of(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Content:
     made = operators(latest(records), traces={})
     assert made is not None
     return made
 
 
-def rows_of(made: Operators) -> dict[str, tuple[str, str]]:
+def rows_of(made: Content) -> dict[str, tuple[str, str]]:
     (table,) = made.tables
     return {
         row.name: (row.times[0].time, row.times[0].ends)

@@ -30,12 +30,13 @@ from corebound.records.launch_record import Launch, Served, Worker
 from corebound.records.telemetry import Counters
 from corebound.report.charts.lines import CurveChart
 from corebound.report.downloads import cells_csv, cells_json
+from corebound.report.elements import Content
 from corebound.report.inputs import PageContext
 from corebound.report.render import Renderer
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.serving import serving, throughput_latency
-from corebound.report.scenario.threads import ThreadActivity, thread_activity
+from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
 from corebound.scenario.traffic import MlPerf, Shape, Streamed
 from corebound.stats import latency
@@ -467,7 +468,7 @@ NOT_COUNTED = Counters(
 )
 
 
-def activity_of(result: ScenarioResult) -> ThreadActivity | None:
+def activity_of(result: ScenarioResult) -> Content | None:
     return thread_activity(result, typical_launches(result))
 
 

@@ -12,8 +12,9 @@ from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence, TimeSlice
 from corebound.records.telemetry import GpuUse, QuotaUse
 from corebound.report.charts.cpu_time import INKS
+from corebound.report.elements import Content
 from corebound.report.scenario.launches import typical_launches
-from corebound.report.scenario.threads import ThreadActivity, cpu_shares, thread_activity
+from corebound.report.scenario.threads import cpu_shares, thread_activity
 from corebound.scenario.matrix import expand
 from corebound.scenario.traffic import SampledRequest
 from support.build import (
@@ -33,7 +34,7 @@ from support.drawings import area
 from support.report_sample import site_over_time
 
 
-def activity_of(*launches: Launch, cores: int = 2) -> ThreadActivity:
+def activity_of(*launches: Launch, cores: int = 2) -> Content:
     """What is drawn of the baseline's launch and of others, in the order of their cells."""
     cells = expand(a_scenario(), "s.yaml")
     own = tuple(replace(launch, cell=cells[at]) for at, launch in enumerate(launches))
@@ -69,11 +70,11 @@ def of_process(pid: int, threads: int) -> tuple[ThreadEvidence, ...]:
     )
 
 
-def inks(found: ThreadActivity, panel: int = 0) -> set[int]:
+def inks(found: Content, panel: int = 0) -> set[int]:
     return {track.ink for track in found.panels[panel].drawn.tracks}
 
 
-def values(found: ThreadActivity, panel: int = 0) -> dict[str, str]:
+def values(found: Content, panel: int = 0) -> dict[str, str]:
     return {fact.says: fact.value for fact in found.panels[panel].values}
 
 
