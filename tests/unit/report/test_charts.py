@@ -260,8 +260,6 @@ def a_chart(across: Axis, up: Axis, *points: CurvePoint, has_ideal: bool = False
         curves=(curve,),
         across=across,
         up=up,
-        levels=(),
-        along=(),
         alt_text="<says>",
         has_ideal=has_ideal,
     )

@@ -40,9 +40,9 @@ def connect(fleet: FleetFile, hosts: Sequence[str], _files: Path) -> DaskEngine:
     cluster: Any = None
     try:
         if section.local:
-            cluster = _local_cluster(hosts)
+            cluster = _cluster({host: _local_worker(host) for host in hosts})
         elif section.ssh:
-            cluster = _ssh_cluster(hosts)
+            cluster = _cluster({host: _ssh_worker(host) for host in hosts})
         client = Client(
             cluster or section.scheduler,
             timeout=_CONNECT_S,
@@ -68,42 +68,32 @@ def connect(fleet: FleetFile, hosts: Sequence[str], _files: Path) -> DaskEngine:
     return DaskEngine(client, cluster)
 
 
-def _local_cluster(hosts: Sequence[str]) -> SpecCluster:
-    """One worker for each host, all on this machine: each with an identity of its own."""
-    here = machine_id()
-    workers = {
-        host: {
-            "cls": Nanny,
-            "options": {
-                "name": host,
-                "nthreads": 1,
-                "resources": {RESOURCE: 1},
-                "silence_logs": logging.ERROR,
-                "env": {MACHINE_ID_VARIABLE: f"{here}-{host}"},
-            },
-        }
-        for host in hosts
+def _local_worker(host: str) -> dict[str, Any]:
+    """A worker on this machine, with an identity of its own."""
+    options = {
+        "name": host,
+        "nthreads": 1,
+        "resources": {RESOURCE: 1},
+        "silence_logs": logging.ERROR,
+        "env": {MACHINE_ID_VARIABLE: f"{machine_id()}-{host}"},
     }
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0}}
-    return SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.ERROR)
+    return {"cls": Nanny, "options": options}
 
 
-def _ssh_cluster(hosts: Sequence[str]) -> SpecCluster:
-    """One worker on each host, and the scheduler here; ~/.ssh/config says how to reach them.
+def _ssh_worker(host: str) -> dict[str, Any]:
+    """A worker on a host; ~/.ssh/config says how to reach it."""
+    own = {"name": host, "nthreads": 1, "resources": {RESOURCE: 1}}
+    return {
+        "cls": ssh.Worker,
+        "options": {"address": host, "connect_options": {}, "kwargs": own},
+    }
+
+
+def _cluster(workers: Mapping[str, Mapping[str, Any]]) -> SpecCluster:
+    """Workers by the names of their hosts, and a scheduler here.
 
     Dask's own SSHCluster starts the scheduler over SSH too, and does not name its workers.
     """
-    workers = {
-        host: {
-            "cls": ssh.Worker,
-            "options": {
-                "address": host,
-                "connect_options": {},
-                "kwargs": {"name": host, "nthreads": 1, "resources": {RESOURCE: 1}},
-            },
-        }
-        for host in hosts
-    }
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0}}
     return SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.ERROR)
 

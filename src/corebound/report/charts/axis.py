@@ -84,8 +84,17 @@ def log_axis(low: float, high: float, *, most_ticks: int = 8) -> Axis:
     return Axis(low=low, high=high, scale="log", ticks=ticks[:: -(-len(ticks) // most_ticks) or 1])
 
 
-# Beyond this span an axis has the same room on both sides as factors.
+# A logarithmic axis over less may have no round value. An axis of ratios over more has the same
+# room on both sides as factors.
 _LINEAR_SPAN = 3.0
+
+
+def linear_or_log_axis(low: float, high: float) -> Axis:
+    """An axis with at most five ticks over exactly these values, which suits their ratio."""
+    axis = linear_axis if high / low < _LINEAR_SPAN else log_axis
+    return axis(low, high, most_ticks=5)
+
+
 # Ratios this far from 1 are drawn as arrows at the edge, unless most rows have such ratios.
 _FAR_RATIO = 4.0
 _MOST_FAR = 1 / 3

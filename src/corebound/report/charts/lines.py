@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -13,7 +13,10 @@ from corebound.report.charts.axis import (
     Axis,
     Tick,
     horizontal_grid,
+    horizontal_ticks,
+    plain_tick,
     vertical_grid,
+    vertical_ticks,
     x_of,
     y_of,
 )
@@ -50,6 +53,7 @@ class CurveChart(Struct, frozen=True, kw_only=True):
     Attributes:
         across, up: Its axes; values beyond them are drawn at their ends.
         alt_text: Alternative text.
+        texts: What the ticks of each axis say.
         unit: Of the vertical axis; empty without one.
         has_ideal: Whether to draw the line on which `y` grows in proportion to `x`, from 1 at the
             start of the horizontal axis.
@@ -58,11 +62,18 @@ class CurveChart(Struct, frozen=True, kw_only=True):
     curves: tuple[Curve, ...]
     across: Axis
     up: Axis
-    levels: tuple[Tick, ...]
-    along: tuple[Tick, ...]
     alt_text: str
+    texts: tuple[Callable[[float], str], Callable[[float], str]] = (plain_tick, plain_tick)
     unit: str = ""
     has_ideal: bool = False
+
+    @property
+    def along(self) -> tuple[Tick, ...]:
+        return horizontal_ticks(self.across, self.texts[0])
+
+    @property
+    def levels(self) -> tuple[Tick, ...]:
+        return vertical_ticks(self.up, self.texts[1])
 
 
 def curves_svg(chart: CurveChart) -> str:

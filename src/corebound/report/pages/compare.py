@@ -105,16 +105,15 @@ def _commits(comparison: CommitComparison, context: PageContext) -> Page:
 def _page(
     comparison: Compared,
     *,
-    what: str,
-    head: Head,
     title: str,
     context: str,
     support: Sequence[str],
     names: tuple[str, str],
     links: tuple[str, str],
     address: str,
-    histories: Sequence[Content],
+    **own: object,
 ) -> Page:
+    """The page, with what only runs or only commits have."""
     noun, rows = noun_of(comparison), comparison.rows
     unclear = [row for row in rows if not row.is_finding]
     notes = [LAUNCHES_NEEDED_NOTE] if any(row.launches_needed for row in unclear) else []
@@ -122,9 +121,8 @@ def _page(
         notes.append(f"{left_out:,} more are not shown; the CSV below has all.")
     sentences = (f"{comparison_summary(rows, noun)}.", reservation(comparison), *support)
     return Page(
-        what=what,
+        **own,
         noun=noun,
-        head=head,
         hero=Hero(
             title=title,
             context=context,
@@ -143,7 +141,6 @@ def _page(
         only_in_one=_limit(comparison.only_in_one),
         address=address,
         data=f"../{data_of(address)}",
-        histories=tuple(histories),
     )
 
 

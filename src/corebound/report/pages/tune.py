@@ -30,13 +30,7 @@ from corebound.present.tune import (
     verification_text,
     verify_command,
 )
-from corebound.report.charts.axis import (
-    Axis,
-    horizontal_ticks,
-    linear_axis,
-    log_axis,
-    vertical_ticks,
-)
+from corebound.report.charts.axis import linear_or_log_axis
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Content, Head, Hero, Page
 from corebound.report.urls import data_of, tune_file
@@ -154,16 +148,6 @@ def _support(result: TuneResult) -> str:
     return " ".join(filter(None, (gain, next(iter(certainty(result)), ""))))
 
 
-# A logarithmic axis of a narrower range may have no round value.
-_LINEAR_SPAN = 3.0
-
-
-def _time_axis(times_ns: Sequence[float]) -> Axis:
-    low, high = min(times_ns) / 1.1, max(times_ns) * 1.1
-    axis = linear_axis if high / low < _LINEAR_SPAN else log_axis
-    return axis(low, high, most_ticks=5)
-
-
 def _tradeoff(result: TuneResult) -> Content | None:
     """The objective against CPU time, and what no other configuration beats in both, best first.
 
@@ -187,7 +171,7 @@ def _tradeoff(result: TuneResult) -> Content | None:
     ]
     called, cells = names(result), result.cells
     values, cpus = [value for _, value, _ in points], [cpu for _, _, cpu in points]
-    across, up = _time_axis(cpus), _time_axis(values)
+    across, up = (linear_or_log_axis(min(of) / 1.1, max(of) * 1.1) for of in (cpus, values))
     best = ", ".join(capital(called[key]) for key, _, _ in front)
     numbers = {key: str(number) for number, (key, *_) in enumerate(front, start=1)}
     recommended = result.recommended.key if result.recommended is not None else None
@@ -202,8 +186,7 @@ def _tradeoff(result: TuneResult) -> Content | None:
             ),
             across=across,
             up=up,
-            along=horizontal_ticks(across, duration),
-            levels=vertical_ticks(up, duration),
+            texts=(duration, duration),
             alt_text=f"{count(len(points), 'configuration')}; the Pareto front: {best}",
         ),
         tags=tuple(

@@ -8,14 +8,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import Label, axis_value, binding_name, mode_class, speedup
-from corebound.report.charts.axis import (
-    Axis,
-    horizontal_ticks,
-    linear_axis,
-    log_axis,
-    ratio_tick,
-    vertical_ticks,
-)
+from corebound.report.charts.axis import Axis, linear_axis, log_axis, plain_tick, ratio_tick
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Content
 from corebound.units import percent
@@ -56,8 +49,7 @@ def scaling(result: ScenarioResult) -> Content | None:
             curves=curves,
             across=across,
             up=up,
-            levels=vertical_ticks(up, ratio_tick),
-            along=horizontal_ticks(across),
+            texts=(plain_tick, ratio_tick),
             alt_text=f"Speed against threads, beside the ideal. {'; '.join(map(_end, curves))}.",
             has_ideal=True,
         ),

@@ -13,13 +13,7 @@ from corebound.analysis.server_workers import WorkerActivity, worker_activity
 from corebound.analysis.wording import Label, count, full_name, label, mode_class
 from corebound.planning.models import UNKNOWN
 from corebound.records.launch_record import Launch, Served
-from corebound.report.charts.axis import (
-    Axis,
-    horizontal_ticks,
-    linear_axis,
-    log_axis,
-    vertical_ticks,
-)
+from corebound.report.charts.axis import Axis, linear_axis, log_axis, plain_tick
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
@@ -75,8 +69,6 @@ def throughput_latency(cells: Sequence[tuple[CellResult, ServedCell]]) -> CurveC
         across=across,
         up=up,
         unit=unit,
-        levels=vertical_ticks(up),
-        along=horizontal_ticks(across),
         alt_text=f"Latency against throughput of {count(len(curves), 'configuration')}. {points}.",
     )
 
@@ -232,8 +224,7 @@ def _percentiles(group: Sequence[tuple[Cell, ServedCell]]) -> CurveChart:
         across=_ONE_OF,
         up=up,
         unit=unit,
-        levels=vertical_ticks(up),
-        along=horizontal_ticks(_ONE_OF, _PERCENTILES.__getitem__),
+        texts=(_PERCENTILES.__getitem__, plain_tick),
         alt_text=f"Latency by percentile. {values_text}.",
     )
 

@@ -18,12 +18,7 @@ from corebound.analysis.wording import (
     value_text,
 )
 from corebound.records.run_record import EnvironmentLock
-from corebound.report.charts.axis import (
-    horizontal_ticks,
-    linear_axis,
-    log_axis,
-    vertical_ticks,
-)
+from corebound.report.charts.axis import linear_axis, linear_or_log_axis, plain_tick
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
@@ -32,8 +27,6 @@ from corebound.scenario.compared_axis import compared_axis
 # The pairs of the others are in the list of launches.
 _MOST_FIGURES = 6
 _MOST_PACKAGES = 8
-# A narrower range of times has too few round values on a logarithmic axis.
-_LINEAR_SPAN = 3.0
 
 
 def compared_sides(result: ScenarioResult) -> Content | None:
@@ -124,10 +117,9 @@ def _chart(
     """The value of each side by block, with a line for each pair; marks are blocks left out."""
     every = [*values[0].values(), *values[1].values()]
     low, high = min(every) / 1.05, max(every) * 1.05
-    up = (linear_axis if high / low < _LINEAR_SPAN else log_axis)(low, high, most_ticks=5)
+    up = linear_or_log_axis(low, high)
     # About a fifteenth of the height.
     foot = (high / low) ** (1 / 15) if up.scale == "log" else 1 + (high / low - 1) / 15
-    across = linear_axis(0.5, max(blocks) + 1.5)
     lines = [
         _curve("plain", *((block, side[block]) for side in values))
         for block in ratios
@@ -143,10 +135,9 @@ def _chart(
     ]
     return CurveChart(
         curves=(*lines, *dots, *lost),
-        across=across,
+        across=linear_axis(0.5, max(blocks) + 1.5),
         up=up,
-        along=horizontal_ticks(across),
-        levels=vertical_ticks(up, partial(value_text, cell=cell)),
+        texts=(plain_tick, partial(value_text, cell=cell)),
         alt_text=alt_text,
     )
 
