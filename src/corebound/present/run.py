@@ -1,8 +1,8 @@
-"""The results of a run: what `corebound run` and `show` print, and the table in a notebook."""
+"""The results of a run: what `corebound run` and `show` print, its time, and a notebook's table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
-from corebound.analysis.time_spent import between_launches, time_spent
+from corebound.analysis.time_spent import TimeSpent, between_launches, time_spent
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,
@@ -22,6 +22,7 @@ from corebound.analysis.wording import (
     compared_bounds,
     open_note,
     relative_speed,
+    total_time,
     value_bounds,
     value_text,
     verdict_word,
@@ -38,11 +39,11 @@ from corebound.present.sections import (
     Table,
     Value,
 )
-from corebound.present.time_spent import time_sentence
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.scenario.metrics import PEAK_MEMORY
 from corebound.stats.launch_summary import CellSummary
+from corebound.units import percent
 
 
 def run_sections(
@@ -152,3 +153,43 @@ def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[
         f"not significant among {compared} comparisons" if compared and is_doubtful else "",
         launch_counts(cell.launches).note,
     )
+
+
+_NAMES = {
+    "start_up": "start-up",
+    "warm_up": "warm-up",
+    "measuring": "measuring",
+    "discarded": "discarded launches",
+    "profiling": "profiling",
+    "between": "between launches",
+}
+
+
+def time_sentence(spent: Mapping[str, TimeSpent], between: TimeSpent) -> Sentence:
+    """The parts of the whole run: `Time: 61 % start-up, 8 % warm-up, 31 % measuring.`"""
+    whole = sum(spent.values(), between)
+    parts = (f"{_share(part, whole)} {name}" for part, name in _NAMES.items() if whole[part])
+    return Sentence(f"Time: {', '.join(parts) or 'none'}.")
+
+
+def time_table(spent: Mapping[str, TimeSpent], between: TimeSpent) -> Table:
+    """The parts of each scenario's time and of the whole run's, where there are any."""
+    whole = sum(spent.values(), between)
+    rows = {**spent, "the run": whole} if len(spent) > 1 or between.total() else spent
+    shown = [part for part in _NAMES if whole[part]]
+    return Table(
+        title="Where the time went",
+        columns=(
+            Column("scenario"),
+            Column("total", "number"),
+            *(Column(_NAMES[part], "number") for part in shown),
+        ),
+        rows=tuple(
+            (name, total_time(own.total()), *(_share(part, own) for part in shown))
+            for name, own in rows.items()
+        ),
+    )
+
+
+def _share(part: str, whole: TimeSpent) -> str:
+    return percent(whole[part] / whole.total(), 0) if whole[part] else "–"

@@ -13,7 +13,7 @@ from corebound.analysis.time_spent import (
     between_launches,
     time_spent,
 )
-from corebound.present.time_spent import time_sentence, time_table
+from corebound.present.run import time_sentence, time_table
 from corebound.records.launch_record import Launch
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_worker

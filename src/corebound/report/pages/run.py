@@ -19,8 +19,8 @@ from corebound.analysis.time_spent import between_launches, time_spent
 from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, total_time
 from corebound.diagnosis.host import throttled_text
 from corebound.errors import Fault
+from corebound.present.run import time_table
 from corebound.present.sections import Fact
-from corebound.present.time_spent import time_table
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report.elements import Head, Hero, Page, damaged_records
