@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -61,18 +60,6 @@ class CommitPair(Struct, frozen=True, kw_only=True):
     cell: Cell
     path: Path
     metric: JudgedBy = "time"
-
-
-class PairResult(Struct, frozen=True, kw_only=True):
-    """The comparison of the bad commit with the good one, and the run that measured them."""
-
-    comparison: Comparison
-    run: str
-    ending: Ending = "complete"
-
-
-# Measures a pair; raises CoreboundError if that is impossible.
-MeasurePair = Callable[[CommitPair], PairResult]
 
 
 def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
@@ -160,13 +147,9 @@ def confirm_changes(
             left = count(len(changes) - number, "suspected change")
             reporter.notify(f"The budget has no time for {left} of {len(changes)}.")
             break
-        measure_pair = partial(
-            measure_commits,
-            folder=folder,
-            config=config,
-            reporter=reporter,
-            wait_s=wait_s,
-            budget_s=share_s,
+        # The runs are no nightly runs, so they are in a folder of their own.
+        request = RunRequest(
+            files=(), config=config, records=folder, wait_s=wait_s, budget_s=share_s
         )
         try:
             pair = commit_pair(change, suite)
@@ -175,10 +158,10 @@ def confirm_changes(
                 how = f"it is only on {models}, and this machine has {host.cpu_model}."
                 confirmation = _confirmation(change, answer="impossible", how=how)
             elif pair is not None and change.series.host in {host.id, ANCHORED}:
-                confirmation = confirm_by_commits(change, pair, measure_pair)
+                confirmation = confirm_by_commits(change, pair, request, reporter)
             else:
                 confirmation = _confirm_by_present_state(
-                    change, suite, folder, reporter, host=host.id, wait_s=wait_s, budget_s=share_s
+                    change, suite, request, reporter, host=host.id
                 )
         except CoreboundError as error:
             confirmation = _confirmation(change, answer="impossible", how=str(error.what))
@@ -210,10 +193,11 @@ def _confirmation(
     )
 
 
-def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePair) -> Confirmation:
+def confirm_by_commits(
+    change: Change, pair: CommitPair, request: RunRequest, reporter: Reporter
+) -> Confirmation:
     """The confirmation from a comparison of the two commits."""
-    result = measure_pair(pair)
-    comparison = result.comparison
+    comparison, result = measure_commits(pair, request, reporter)
     bounds = comparison.interval
     answer = evaluate_commit_comparison(
         comparison, direction=change.change_point.direction, ratio=change.change_point.ratio
@@ -225,7 +209,7 @@ def confirm_by_commits(change: Change, pair: CommitPair, measure_pair: MeasurePa
         how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
         f" {comparison.pairs} launches of each",
         both=True,
-        run=result.run,
+        run=result.run.id,
         ratio=1 / comparison.speedup_ratio,
         interval=None if bounds is None else (1 / bounds.high, 1 / bounds.low),
     )
@@ -242,33 +226,17 @@ def _require_time(answer: Answer, ending: Ending, launches: int) -> None:
 
 
 def measure_commits(
-    pair: CommitPair,
-    *,
-    folder: Path,
-    config: Path,
-    reporter: Reporter,
-    wait_s: float,
-    budget_s: float | None,
-) -> PairResult:
+    pair: CommitPair, request: RunRequest, reporter: Reporter
+) -> tuple[Comparison, RunResult]:
     """Build both commits and interleave launches of their cells, as many as the profile says.
 
-    Args:
-        folder: The folder for the run, which is not a nightly run.
-        wait_s: How long to wait for another run on this host, in seconds.
-        budget_s: The time limit in seconds, after the wait; None is no limit.
+    Returns:
+        The comparison of the bad commit with the good one, and the run that measured them.
 
     Raises:
         CoreboundError: The scenario has changed, or one of the commits has no result.
     """
-    request = RunRequest(
-        files=(pair.path,),
-        profile=pair.run.profile,
-        only=(pair.cell.id,),
-        config=config,
-        records=folder,
-        wait_s=wait_s,
-        budget_s=budget_s,
-    )
+    request = replace(request, files=(pair.path,), profile=pair.run.profile, only=(pair.cell.id,))
     loaded = load_comparable(request, reporter.notify)
     current = [
         _what_is_measured(scenario.scenario, cell) for scenario in loaded for cell in scenario.cells
@@ -299,7 +267,7 @@ def measure_commits(
             where=pair.cell.id,
             fix="See the launches of the new run.",
         )
-    return PairResult(comparison=comparisons[0], run=result.run.id, ending=result.ending)
+    return comparisons[0], result
 
 
 def _what_is_measured(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
@@ -311,12 +279,10 @@ def _what_is_measured(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
 def _confirm_by_present_state(
     change: Change,
     suite: Suite,
-    folder: Path,
+    request: RunRequest,
     reporter: Reporter,
     *,
     host: str,
-    wait_s: float,
-    budget_s: float | None,
 ) -> Confirmation:
     """Measure the present state of the change's cell and compare it with the good points."""
     series = change.series
@@ -337,9 +303,7 @@ def _confirm_by_present_state(
         )
     if (reason := _wrong_commit(change)) is not None:
         return _confirmation(change, answer="impossible", how=reason)
-    result, point = _measure_present_state(
-        change, run, folder, reporter, wait_s=wait_s, budget_s=budget_s
-    )
+    result, point = _measure_present_state(change, run, request, reporter)
     new_run = result.run
     if point is None or point.value is None:
         reason = "it was not measured" if point is None else point.missing
@@ -401,27 +365,19 @@ def _wrong_commit(change: Change) -> str | None:
 
 
 def _measure_present_state(
-    change: Change,
-    before: Run,
-    folder: Path,
-    reporter: Reporter,
-    *,
-    wait_s: float,
-    budget_s: float | None,
+    change: Change, before: Run, request: RunRequest, reporter: Reporter
 ) -> tuple[RunResult, HistoryPoint | None]:
     """Repeat the last nightly run's measurement of the cell, in a folder beside the records."""
     series = change.series
     source = next(
         source for source in before.scenarios if source.document["name"] == series.scenario
     )
-    request = RunRequest(
+    request = replace(
+        request,
         files=(Path(source.path),),
         profile=before.profile,
         only=(f"{series.scenario}[{series.cell}]",),
         committed=True,
-        records=folder,
-        wait_s=wait_s,
-        budget_s=budget_s,
     )
     reporter.notify(f"Measuring again: {series.scenario}, {series.cell}")
     with hold_host_for(request, reporter.notify) as budget:

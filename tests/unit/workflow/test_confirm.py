@@ -13,6 +13,7 @@ from corebound.errors import LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import documents
 from corebound.workflow import confirm
+from corebound.workflow.prepare import RunRequest
 from support.texts import numbers_in
 
 
@@ -21,9 +22,9 @@ def test_a_budget_is_shared_and_what_it_does_not_hold_is_left_for_the_next_time(
 ) -> None:
     now_s, shares_s, kept, said = 0.0, list[float](), list[object](), list[str]()
 
-    def measured(change: object, _pair: object, measure_pair: Any) -> object:
+    def measured(change: object, _pair: object, request: RunRequest, _reporter: object) -> object:
         nonlocal now_s
-        shares_s.append(measure_pair.keywords["budget_s"])
+        shares_s.append(request.budget_s or 0)
         now_s += 40
         return change
 
