@@ -343,7 +343,8 @@ def _comparisons(
         )
         yield page.address, renderer.page("compare", page)
 
-    for comparison in (*compared, *commits):
+    every: tuple[Compared, ...] = (*compared, *commits)
+    for comparison in every:
         yield from files(comparison, context)
     if not groups and not interleaved:
         return

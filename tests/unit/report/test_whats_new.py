@@ -217,7 +217,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
             [stepped("s", first, cell="c=1"), stepped("s", second, cell="c=2")]
         )
         (entry,) = feed.feed(PageContext(now=NOW, history=history)).entries
-        return entry.id
+        return str(entry.id)
 
     assert entry(1.1, 1.3) == entry(1.3, 1.1)
 
