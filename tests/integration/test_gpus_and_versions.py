@@ -55,62 +55,6 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(
         assert launch.workers[0].environment["CUDA_VISIBLE_DEVICES"] == "0"
 
 
-# No GPU is visible, so that a host that has some says the same.
-MESSAGE_OF = """
-import os
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import torch
-from corebound.worker.workload import WorkloadError
-from corebound.worker.workloads import (
-    distributed_pytorch, gemm_pytorch, image_pipeline_pytorch, image_training_pytorch)
-torch.backends.cuda.is_built = lambda: {built}
-try:
-    {call}
-except WorkloadError as error:
-    print(type(error).__name__, error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("call", "built", "message"),
-    [
-        ("gemm_pytorch.product(size=8, gpus=1)", False, "was built without CUDA"),
-        ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, but the cell requests 1"),
-        ("image_pipeline_pytorch.step(gpus=1)", False, "was built without CUDA"),
-        ("image_training_pytorch.step(gpus=1)", True, "finds 0 GPUs, but the cell requests 1"),
-        ("distributed_pytorch.step(gpus=2)", False, "was built without CUDA"),
-        (
-            "distributed_pytorch.step(method='dp', processes=1)",
-            True,
-            "DataParallel has no effect with fewer than two GPUs, and the cell has 0.",
-        ),
-        (
-            "distributed_pytorch.step(method='dp', processes=2, gpus=2)",
-            True,
-            "DataParallel runs in one process, but the cell requests 2.",
-        ),
-        (
-            "distributed_pytorch.step(processes=2, gpus=1)",
-            True,
-            "2 processes cannot share 1 GPUs: each process needs its own.",
-        ),
-        (
-            "distributed_pytorch.step(method='dp', processes=1, gpus=2, batch=3)",
-            True,
-            "a batch of 3 cannot be shared evenly by 2.",
-        ),
-        ("distributed_pytorch.step(batch=3)", True, "a batch of 3 cannot be shared evenly by 2."),
-    ],
-)
-def test_unsupported_settings_of_gpus_are_refused_with_a_reason(
-    tmp_path: Path, imported: PreloadedFrameworks, call: str, built: bool, message: str
-) -> None:
-    output = imported.output_of("pytorch", MESSAGE_OF.format(built=built, call=call), tmp_path)
-
-    assert output.startswith("WorkloadError ")
-    assert message in output
-
-
 def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     tmp_path: Path,
 ) -> None:

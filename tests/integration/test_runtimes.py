@@ -1,4 +1,4 @@
-"""Runtimes of trained networks: equal outputs, threads that were proven, own models."""
+"""Runtimes of trained networks: equal outputs, threads that were proven, operators."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from corebound.launch.launch import LaunchResult
 from corebound.planning.artefacts import OF_FRAMEWORKS, artefacts
 from corebound.planning.models import Command
 from corebound.scenario.builtin_workloads import BUILT_IN
@@ -17,41 +18,27 @@ from corebound.scenario.cell import Threads
 from corebound.workflow.artefact_checks import check_artefact
 from support import needs
 from support.build import a_cell, a_placement
-from support.environments import (
-    PreloadedFrameworks,
-    in_environment,
-    json_from,
-    launch_once,
-    python_of,
-)
+from support.environments import PreloadedFrameworks, json_from, launch_once, python_of
 
 pytestmark = pytest.mark.frameworks
 
 RUNTIMES = ("onnxruntime", "openvino", "jax")
 # Small enough for a few seconds; the weights are those of every size.
-RESNET: dict[str, Any] = {"workload": "resnet50-inference", "parameters": {"image": 64}}
-ENCODER: dict[str, Any] = {
-    "workload": "encoder-inference",
-    "parameters": {"sequence": 16, "layers": 1},
+NETWORKS: dict[str, dict[str, Any]] = {
+    "resnet50-inference": {"image": 64},
+    "encoder-inference": {"sequence": 16, "layers": 1},
+    "decoder-inference": {"context": 16},
 }
 
 
-def output(imported: PreloadedFrameworks, runtime: str, made: str, folder: Path) -> list[float]:
-    """The first output of a workload, such as `resnet50 batch=2`, some of its numbers."""
-    folder.mkdir()
-    workload, _, arguments = made.partition(" ")
-    module, _, function = BUILT_IN[f"{workload}-inference"].targets[runtime].partition(":")
-    numbers: list[float] = imported.json_from(
-        runtime,
-        f"from {module} import {function}\n"
-        f"made = {function}({arguments})\n"
-        "result = made.step()\n"
-        "made.check(result)\n"
-        "import numpy as np\n"
-        "print(json.dumps(np.asarray(result, np.float32).ravel()[::7].tolist()))\n",
-        folder,
-    )
-    return numbers
+def launched(
+    folder: Path, environment: str, *, mode: dict[str, Any] | None = None, **settings: Any
+) -> LaunchResult:
+    """Launch ResNet-50, or the decoder in llama.cpp; `mode` are more of its parameters."""
+    network = "decoder-inference" if environment == "llama-cpp" else "resnet50-inference"
+    settings = {"workload": network, **settings}
+    parameters = {**NETWORKS[settings["workload"]], **(mode or {})}
+    return launch_once(folder, environment, parameters=parameters, **settings)
 
 
 @pytest.mark.parametrize(
@@ -60,38 +47,88 @@ def output(imported: PreloadedFrameworks, runtime: str, made: str, folder: Path)
 def test_every_runtime_gives_pytorchs_output(
     tmp_path: Path, imported: PreloadedFrameworks, made: str
 ) -> None:
-    expected = output(imported, "pytorch", made, tmp_path / "pytorch")
+    workload, _, arguments = made.partition(" ")
+    outputs = {}
+    for runtime in ("pytorch", *RUNTIMES):
+        (tmp_path / runtime).mkdir()
+        module, _, function = BUILT_IN[f"{workload}-inference"].targets[runtime].partition(":")
+        # The first output, some of its numbers.
+        outputs[runtime] = imported.json_from(
+            runtime,
+            f"from {module} import {function}\n"
+            f"made = {function}({arguments})\n"
+            "result = made.step()\n"
+            "made.check(result)\n"
+            "import numpy as np\n"
+            "print(json.dumps(np.asarray(result, np.float32).ravel()[::7].tolist()))\n",
+            tmp_path / runtime,
+        )
 
     for runtime in RUNTIMES:
-        actual = output(imported, runtime, made, tmp_path / runtime)
         # Values are near 1. Some hundred layers of sums, each in another order, stay far below.
-        assert actual == pytest.approx(expected, rel=1e-3, abs=2e-3), runtime
+        expected = pytest.approx(outputs["pytorch"], rel=1e-3, abs=2e-3)
+        assert outputs[runtime] == expected, runtime
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("runtime", [*RUNTIMES, "llama-cpp"])
 def test_a_runtime_has_the_requested_threads(tmp_path: Path, runtime: str, threads: int) -> None:
-    outcome = launch_once(tmp_path, runtime, threads=threads, **RESNET)
+    outcome = launched(tmp_path, runtime, threads=threads)
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     (worker,) = outcome.workers
     assert (worker.threads_asked, worker.threads_used) == (threads, threads)
-    assert runtime in worker.versions
+    assert ("llama.cpp" if runtime == "llama-cpp" else runtime) in worker.versions
 
 
+DEAF = """\
+import onnxruntime
+from corebound.worker.workloads.shared import encoder_onnx
+
+def setup():
+    model = encoder_onnx.model(batch=1, sequence=8, layers=1)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 4
+    session = onnxruntime.InferenceSession(model.graph, options)
+    return lambda: session.run(None, model.inputs)
+"""
+
+
+def test_a_runtime_with_other_threads_than_requested_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "deaf.py").write_text(DEAF)
+
+    fewer = (
+        launched(tmp_path, "openvino", threads=2, binding="one-cpu"),
+        launched(tmp_path, "llama-cpp", threads=2, env={"OMP_THREAD_LIMIT": "1"}),
+    )
+    more = launch_once(tmp_path, "onnxruntime", workload="deaf:setup", threads=2)
+
+    assert {outcome.status for outcome in (*fewer, more)} == {"invalid"}
+    for outcome in fewer:
+        assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
+    # How many were busy depends on the host's CPUs and on what else runs.
+    assert "2 threads were requested, but the framework uses 4" in more.evidence
+
+
+# Of the encoder, what multiplies integers: attention in and out and two products after it, or the
+# two only.
 INTEGER_PRODUCTS = {"DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulInteger"}
 
 
-def test_int8_is_quantized_and_near_float32(tmp_path: Path) -> None:
-    parameters = {**ENCODER["parameters"], "dtype": "int8"}
-
-    outcome = launch_once(
+@pytest.mark.parametrize(
+    ("runtime", "kinds", "products"),
+    [("onnxruntime", INTEGER_PRODUCTS, 4), ("pytorch", {"quantized::linear_dynamic"}, 2)],
+)
+def test_int8_is_quantized_and_near_float32(
+    tmp_path: Path, runtime: str, kinds: set[str], products: int
+) -> None:
+    outcome = launched(
         tmp_path,
-        "onnxruntime",
+        runtime,
         kind="profile",
         workload="encoder-inference",
-        parameters=parameters,
+        mode={"dtype": "int8"},
         measure={"operators": 2},
     )
 
@@ -99,27 +136,7 @@ def test_int8_is_quantized_and_near_float32(tmp_path: Path) -> None:
     assert (outcome.status, outcome.reason) == ("ok", None)
     profile = outcome.workers[0].profile
     assert profile is not None
-    integer = sum(one.calls for one in profile.operators if one.type in INTEGER_PRODUCTS)
-    assert integer == 4  # attention in and out, and two products after it
-
-
-def test_int8_in_pytorch_is_quantized_and_near_float32(tmp_path: Path) -> None:
-    parameters = {**ENCODER["parameters"], "dtype": "int8"}
-
-    outcome = launch_once(
-        tmp_path,
-        "pytorch",
-        kind="profile",
-        workload="encoder-inference",
-        parameters=parameters,
-        measure={"operators": 2},
-    )
-
-    assert (outcome.status, outcome.reason) == ("ok", None)
-    profile = outcome.workers[0].profile
-    assert profile is not None
-    (integer,) = [one for one in profile.operators if one.type == "quantized::linear_dynamic"]
-    assert integer.calls == 2  # the two products after attention
+    assert sum(one.calls for one in profile.operators if one.type in kinds) == products
 
 
 # A network of one kernel: compiling the encoder takes most of a minute.
@@ -166,19 +183,8 @@ def test_a_compiled_model_gives_the_same_output(tmp_path: Path) -> None:
         assert ours == pytest.approx(theirs, abs=1e-5)
 
 
-def test_openvino_that_takes_fewer_threads_than_requested_is_invalid(tmp_path: Path) -> None:
-    outcome = launch_once(tmp_path, "openvino", threads=2, binding="one-cpu", **RESNET)
-
-    assert outcome.status == "invalid"
-    assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
-
-
 def test_openvino_runs_several_requests_at_once_for_throughput(tmp_path: Path) -> None:
-    parameters = {**RESNET["parameters"], "mode": "throughput"}
-
-    outcome = launch_once(
-        tmp_path, "openvino", workload=RESNET["workload"], parameters=parameters, threads=2
-    )
+    outcome = launched(tmp_path, "openvino", mode={"mode": "throughput"}, threads=2)
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     (worker,) = outcome.workers
@@ -186,36 +192,10 @@ def test_openvino_runs_several_requests_at_once_for_throughput(tmp_path: Path) -
     assert worker.threads_used == 2
 
 
-def test_a_session_that_ignores_the_requested_threads_is_invalid(tmp_path: Path) -> None:
-    (tmp_path / "deaf.py").write_text(
-        "import onnxruntime\n"
-        "from corebound.worker.workloads.shared import encoder_onnx\n"
-        "def setup():\n"
-        "    model = encoder_onnx.model(batch=1, sequence=8, layers=1)\n"
-        "    options = onnxruntime.SessionOptions()\n"
-        "    options.intra_op_num_threads = 4\n"
-        "    session = onnxruntime.InferenceSession(model.graph, options)\n"
-        "    return lambda: session.run(None, model.inputs)\n"
-    )
-
-    outcome = launch_once(tmp_path, "onnxruntime", workload="deaf:setup", threads=2)
-
-    assert outcome.status == "invalid"
-    # How many were busy depends on the host's CPUs and on what else runs.
-    assert "2 threads were requested, but the framework uses 4" in outcome.evidence
-
-
 def test_threads_that_a_runtime_pins_stay_within_their_binding(tmp_path: Path) -> None:
-    parameters = {**RESNET["parameters"], "mode": "pinned"}
+    mode = {"mode": "pinned"}
 
-    outcome = launch_once(
-        tmp_path,
-        "onnxruntime",
-        workload=RESNET["workload"],
-        parameters=parameters,
-        binding="one-cpu",
-        threads=2,
-    )
+    outcome = launched(tmp_path, "onnxruntime", mode=mode, binding="one-cpu", threads=2)
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     (worker,) = outcome.workers
@@ -223,21 +203,43 @@ def test_threads_that_a_runtime_pins_stay_within_their_binding(tmp_path: Path) -
     assert {allowed for thread in worker.threads for allowed in thread.allowed} == {(0,)}
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_runtime_lists_the_operators_of_a_step(tmp_path: Path, runtime: str) -> None:
-    outcome = launch_once(tmp_path, runtime, kind="profile", measure={"operators": 3}, **RESNET)
+@needs.two_cpus
+def test_llama_cpp_pins_each_thread_to_a_cpu_of_its_own(tmp_path: Path) -> None:
+    measure = {"iterations": 200}
+
+    outcome = launched(tmp_path, "llama-cpp", mode={"mode": "pinned"}, threads=2, measure=measure)
+
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    pinned = [cpus for thread in worker.threads for cpus in thread.allowed if len(cpus) == 1]
+    assert len(set(pinned)) == 2
+
+
+@pytest.mark.parametrize(
+    ("runtime", "kind", "calls"),
+    [
+        # 1 convolution of the stem, 48 of 16 blocks and 4 projections. XLA makes most of them a
+        # fusion with what surrounds them.
+        ("onnxruntime", "Conv", 53),
+        ("openvino", "Conv", 53),
+        ("jax", "conv|ynn_fusion", 53),
+        # Four in each of four layers, and the last one.
+        ("llama-cpp", "^MUL_MAT$", 17),
+    ],
+)
+def test_a_runtime_lists_the_operators_of_a_step(
+    tmp_path: Path, runtime: str, kind: str, calls: int
+) -> None:
+    outcome = launched(tmp_path, runtime, kind="profile", measure={"operators": 3})
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     profile = outcome.workers[0].profile
     assert profile is not None
-    operators_ns = sum(operator.total_ns for operator in profile.operators)
-    assert profile.outside_ns is not None
-    assert operators_ns + profile.outside_ns == pytest.approx(profile.step_ns, rel=0.01)
-    # 1 convolution of the stem, 48 of 16 blocks and 4 projections. XLA makes most of them a
-    # fusion with what surrounds them.
-    kind = "conv|ynn_fusion" if runtime == "jax" else "Conv"
-    convolutions = [one for one in profile.operators if re.search(kind, one.type)]
-    assert sum(one.calls for one in convolutions) == 53
+    assert sum(one.calls for one in profile.operators if re.search(kind, one.type)) == calls
+    if runtime != "llama-cpp":
+        operators_ns = sum(operator.total_ns for operator in profile.operators)
+        assert profile.outside_ns is not None
+        assert operators_ns + profile.outside_ns == pytest.approx(profile.step_ns, rel=0.01)
 
 
 TEXTS = """
@@ -270,48 +272,6 @@ def test_llama_cpp_reads_and_writes_what_pytorch_does(
     assert actual_written[1] == expected_written[1]
 
 
-DECODER: dict[str, Any] = {"workload": "decoder-inference", "parameters": {"context": 16}}
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("threads", [1, 2])
-def test_llama_cpp_has_the_requested_threads(tmp_path: Path, threads: int) -> None:
-    outcome = launch_once(tmp_path, "llama-cpp", threads=threads, **DECODER)
-
-    assert (outcome.status, outcome.reason) == ("ok", None)
-    (worker,) = outcome.workers
-    assert (worker.threads_asked, worker.threads_used) == (threads, threads)
-    assert set(worker.versions) == {"llama.cpp", "xllamacpp"}
-
-
-def test_llama_cpp_that_starts_fewer_threads_than_requested_is_invalid(tmp_path: Path) -> None:
-    outcome = launch_once(
-        tmp_path, "llama-cpp", threads=2, env={"OMP_THREAD_LIMIT": "1"}, **DECODER
-    )
-
-    assert outcome.status == "invalid"
-    assert outcome.evidence == ("2 threads were requested, but the framework uses 1",)
-
-
-@needs.two_cpus
-def test_llama_cpp_pins_each_thread_to_a_cpu_of_its_own(tmp_path: Path) -> None:
-    parameters = {**DECODER["parameters"], "mode": "pinned"}
-
-    outcome = launch_once(
-        tmp_path,
-        "llama-cpp",
-        workload=DECODER["workload"],
-        parameters=parameters,
-        threads=2,
-        measure={"iterations": 200},
-    )
-
-    assert (outcome.status, outcome.reason) == ("ok", None)
-    (worker,) = outcome.workers
-    pinned = [cpus for thread in worker.threads for cpus in thread.allowed if len(cpus) == 1]
-    assert len(set(pinned)) == 2
-
-
 def test_llama_cpp_in_8_bits_writes_nearly_what_32_bits_do(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
@@ -326,99 +286,6 @@ def test_llama_cpp_in_8_bits_writes_nearly_what_32_bits_do(
     )
 
     assert 0.99 < cosine < 1.0
-
-
-@pytest.mark.parametrize(
-    ("model", "status", "reason"),
-    [
-        ("mine.gguf", "ok", ""),
-        ("other.gguf", "failed", "cannot be read"),
-        ("mine.txt", "failed", "is not a model in GGUF (.gguf): it begins with b'no model'"),
-        ("pointer.gguf", "failed", "only a pointer of Git LFS"),
-        ("cut.gguf", "failed", "llama.cpp cannot load cut.gguf"),
-    ],
-)
-def test_llama_cpp_generates_with_a_model_file_of_ones_own(
-    tmp_path: Path, model: str, status: str, reason: str
-) -> None:
-    path = tmp_path / "mine.gguf"
-    in_environment(
-        "llama-cpp",
-        "from pathlib import Path\n"
-        "from corebound.worker.workloads.shared.decoder_gguf import write\n"
-        f"write(Path({str(path)!r}), context=64, dtype='int8')\n",
-        cwd=tmp_path / "made",
-    )
-    (tmp_path / "mine.txt").write_text("no model")
-    (tmp_path / "pointer.gguf").write_text("version https://git-lfs.github.com/spec/v1\n")
-    (tmp_path / "cut.gguf").write_bytes(path.read_bytes()[:2000])
-
-    outcome = launch_once(
-        tmp_path,
-        "llama-cpp",
-        workload="decoder-inference",
-        parameters={"model": model, "context": 32, "batch": 2},
-    )
-
-    assert outcome.status == status
-    assert reason in (outcome.reason or "")
-    if status == "ok":
-        (worker,) = outcome.workers
-        assert worker.versions["model"].startswith("mine.gguf ")
-        assert worker.work == {"tokens": 2.0}
-
-
-def test_llama_cpp_lists_the_operators_of_a_step(tmp_path: Path) -> None:
-    outcome = launch_once(
-        tmp_path, "llama-cpp", kind="profile", measure={"operators": 3}, **DECODER
-    )
-
-    assert (outcome.status, outcome.reason) == ("ok", None)
-    profile = outcome.workers[0].profile
-    assert profile is not None
-    (products,) = [one for one in profile.operators if one.type == "MUL_MAT"]
-    assert products.calls == 17  # four in each of four layers, and the last one
-
-
-MODEL = """
-import numpy as np
-from onnx import TensorProto, helper, numpy_helper, save
-weights = numpy_helper.from_array(np.ones((4, 2), "float32"), "weights")
-given = helper.make_tensor_value_info("given", TensorProto.FLOAT, ["batch", 4])
-made = helper.make_tensor_value_info("made", TensorProto.FLOAT, ["batch", 2])
-node = helper.make_node("MatMul", ["given", "weights"], ["made"])
-graph = helper.make_graph([node], "mine", [given], [made], [weights])
-save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), PATH)
-"""
-
-
-@pytest.mark.parametrize(
-    ("parameters", "status", "reason"),
-    [
-        ({"shapes": "8x4"}, "ok", ""),
-        ({}, "failed", "the model's shapes are not fixed"),
-        ({"shapes": "8x5"}, "failed", "`shapes` does not fit the model"),
-        ({"model": "other.onnx"}, "failed", "cannot be read"),
-        ({"model": "mine.txt"}, "failed", "is not a model in the ONNX format"),
-    ],
-)
-@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
-def test_a_model_of_ones_own_runs_with_its_shapes(
-    tmp_path: Path, runtime: str, parameters: dict[str, Any], status: str, reason: str
-) -> None:
-    path = tmp_path / "mine.onnx"
-    (tmp_path / "mine.txt").write_text("no model")
-    in_environment("onnxruntime", f"PATH = {str(path)!r}\n{MODEL}", cwd=tmp_path / "made")
-
-    outcome = launch_once(
-        tmp_path,
-        runtime,
-        workload="onnx-inference",
-        parameters={"model": "mine.onnx", **parameters},
-    )
-
-    assert outcome.status == status
-    assert reason in (outcome.reason or "")
 
 
 @pytest.mark.parametrize(("runtime", "wrong"), [("openvino", "MANY"), ("onnxruntime", "'many'")])

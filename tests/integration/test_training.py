@@ -86,111 +86,24 @@ def test_the_mode_does_not_change_the_result(
     assert_alike(trained(imported, framework, tmp_path, **parameters), usual[framework])
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    ("framework", "given", "says"),
-    [
-        ("tensorflow", "dispatch_threads=2", "TensorFlow has no `dispatch_threads`"),
-        ("pytorch", "blocking=True", "PyTorch has no `blocking`"),
-        ("pytorch", "mode='graph'", "PyTorch has no `mode`, which is set to graph"),
-    ],
-)
-def test_unsupported_settings_of_a_framework_are_refused(
-    tmp_path: Path, imported: PreloadedFrameworks, framework: str, given: str, says: str
-) -> None:
-    result = imported.json_from(
-        framework,
-        f"from corebound.worker.workloads.small_network_{framework} import training\n"
-        "from corebound.worker.workload import WorkloadError\n"
-        f"try:\n    training({given})\n"
-        "except WorkloadError as error:\n    print(json.dumps(error.what))\n",
-        tmp_path,
-    )
-
-    assert result.startswith(says)
-
-
-def test_a_network_that_does_not_learn_or_is_incomplete_is_detected(
+def test_a_checkpoint_holds_the_network_and_is_removed(
     tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     result = imported.json_from(
-        "pytorch",
-        "from corebound.worker.workloads.small_network_pytorch import training\n"
-        f"made = training({SHAPE})\n"
-        "outputs = made.step()\n"
-        "from corebound.worker.workload import WorkloadError\n"
-        "def complaint(of, *given):\n"
-        "    try:\n        of(*given)\n"
-        "    except WorkloadError as error:\n        return error.what\n"
-        "found = [complaint(made.check, outputs), complaint(made.check, outputs[1:])]\n"
-        "made.losses[:] = [1.0, 2.0, float('nan')]\n"
-        "found += [complaint(made.check, outputs), complaint(made.teardown)]\n"
+        "mindspore",
+        "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
+        "found = []\n"
+        "for steps, asynchronous in ((0, False), (0, True), (2, False), (2, True)):\n"
+        "    made = checkpointing(width=32, layers=2, steps=steps, asynchronous=asynchronous)\n"
+        "    made.check(made.step())\n"
+        "    there = made.file.exists()\n"
+        "    made.step(); made.cpu_ns(); made.teardown()\n"
+        "    found.append([there, made.folder.exists()])\n"
         "print(json.dumps(found))\n",
         tmp_path,
     )
 
-    assert result[0] is None
-    assert "(7, 32) outputs" in result[1]
-    assert "its loss is nan" in result[2]
-    assert "its loss went from 1.0 to nan" in result[3]
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("steps", [0, 2])
-def test_a_checkpoint_holds_the_network_and_is_removed(
-    tmp_path: Path, imported: PreloadedFrameworks, steps: int, asynchronous: bool
-) -> None:
-    result = imported.json_from(
-        "mindspore",
-        "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
-        f"made = checkpointing(width=32, layers=2, steps={steps}, asynchronous={asynchronous})\n"
-        "made.check(made.step())\n"
-        "there = made.file.exists()\n"
-        "made.step(); made.cpu_ns(); made.teardown()\n"
-        "print(json.dumps([there, made.folder.exists()]))\n",
-        tmp_path,
-    )
-
-    assert result == [True, False]
-
-
-def test_a_checkpoint_of_other_weights_is_detected(
-    tmp_path: Path, imported: PreloadedFrameworks
-) -> None:
-    result = imported.json_from(
-        "mindspore",
-        "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
-        "made = checkpointing(width=32, layers=2)\n"
-        "made.step()\n"
-        "made.training.step()\n"
-        "from corebound.worker.workload import WorkloadError\n"
-        "try:\n    made.check(None)\n"
-        "except WorkloadError as error:\n    print(json.dumps(error.what))\n"
-        "made.teardown()\n",
-        tmp_path,
-    )
-
-    assert result.startswith("the checkpoint does not contain the trained `")
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_a_wrong_matrix_product_of_mindspore_is_detected(
-    tmp_path: Path, imported: PreloadedFrameworks, dtype: str
-) -> None:
-    result = imported.json_from(
-        "mindspore",
-        "from corebound.worker.workloads.rectangular_gemm_mindspore import product\n"
-        f"made = product(rows=8, inner=33, columns=17, dtype={dtype!r})\n"
-        "result = made.step().copy()\n"
-        "made.check(result)\n"
-        "result[1, 1] += 1\n"
-        "from corebound.worker.workload import WorkloadError\n"
-        "try:\n    made.check(result)\n"
-        "except WorkloadError as error:\n    print(json.dumps([error.what, str(result.dtype)]))\n",
-        tmp_path,
-    )
-
-    assert result == ["the matrix product is wrong.", dtype]
+    assert result == [[True, False]] * 4
 
 
 def test_the_classifier_starts_at_the_loss_of_a_guess_and_learns(
@@ -210,28 +123,28 @@ def test_the_classifier_starts_at_the_loss_of_a_guess_and_learns(
     assert losses[0] > losses[1] > losses[2]
 
 
-@pytest.mark.parametrize("autotune", [False, True])
 def test_a_data_set_gives_valid_images_and_detects_invalid_ones(
-    tmp_path: Path, imported: PreloadedFrameworks, autotune: bool
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     result = imported.json_from(
         "mindspore",
-        "from corebound.worker.workloads.dataset_mindspore import pipeline\n"
-        f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
-        "images = made.step()\n"
-        "made.check(images)\n"
         "from corebound.worker.workload import WorkloadError\n"
-        "try:\n    made.check(images * 2)\n"
-        "except WorkloadError as error:\n    said = error.what\n"
-        "made.teardown()\n"
-        "print(json.dumps([said, made.folder.exists()]))\n",
+        "from corebound.worker.workloads.dataset_mindspore import pipeline\n"
+        "found = []\n"
+        "for autotune in (False, True):\n"
+        "    made = pipeline(batch=4, image=16, batches=3, autotune=autotune)\n"
+        "    images = made.step()\n"
+        "    made.check(images)\n"
+        "    try:\n        made.check(images * 2)\n"
+        "    except WorkloadError as error:\n        found.append(error.what)\n"
+        "    made.teardown()\n"
+        "    found.append(made.folder.exists())\n"
+        "print(json.dumps(found))\n",
         tmp_path,
     )
 
-    assert result == [
-        "the data set returned (4, 3, 16, 16) images; expected (4, 3, 16, 16) in 0 to 1.",
-        False,
-    ]
+    says = "the data set returned (4, 3, 16, 16) images; expected (4, 3, 16, 16) in 0 to 1."
+    assert result == [says, False] * 2
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "tensorflow"])
