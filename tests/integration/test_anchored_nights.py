@@ -14,9 +14,7 @@ from support import repositories
 from support.commands import corebound
 from support.repositories import Toy, git
 
-pytestmark = pytest.mark.measures
-
-# The last commit takes ten times as long, which few launches show on any machine.
+# The last commit naps ten times as long, which few launches show on any machine.
 SLOWER = 9.0
 
 
@@ -31,6 +29,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         most=3,
         width=0.2,
         iterations=12,
+        naps=True,
     )
     (toy.folder / "scenarios" / "alone.yaml").write_text(
         "schema: 1\nname: alone\ntitle: Not built\nquestion: What is not anchored?\n"
@@ -39,20 +38,14 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     (toy.folder / "scenarios" / "alone_steps.py").write_text(repositories.COUNT)
     for night, commit in enumerate(toy.commits[1:]):
         git(toy.folder, "checkout", "--quiet", commit)
-        measure(toy, night)
+        words = ("--profile", "quick", "--budget", "5m", "--to", "public")
+        ended = corebound(
+            toy.folder,
+            *("nightly", *words, "--anchor", toy.commits[0]),
+            COREBOUND_MACHINE_ID=f"machine-{night}",
+        )
+        assert ended.code in {0, 1}, ended
     return toy
-
-
-def measure(toy: Toy, night: int, *anchors: str) -> str:
-    """One night on a machine of its own."""
-    words = [word for anchor in anchors or (toy.commits[0],) for word in ("--anchor", anchor)]
-    night_of_it = corebound(
-        toy.folder,
-        *("nightly", "--profile", "quick", "--budget", "5m", "--to", "public", *words),
-        COREBOUND_MACHINE_ID=f"machine-{night}",
-    )
-    assert night_of_it.code in {0, 1}, night_of_it.out + night_of_it.err
-    return night_of_it.out + night_of_it.err
 
 
 def test_three_machines_are_one_history_relative_to_the_anchor(toy: Toy) -> None:
@@ -64,7 +57,7 @@ def test_three_machines_are_one_history_relative_to_the_anchor(toy: Toy) -> None
     assert len({run.host.id for run in runs(toy)}) == 3
     values = [value for value in series.points.values if not math.isnan(value)]
     assert len(values) == 3
-    assert values[2] == pytest.approx(1 + SLOWER, rel=0.3)
+    assert values[2] == pytest.approx(1 + SLOWER, rel=0.5)
     assert max(values[:2]) < 2
 
 

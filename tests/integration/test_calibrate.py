@@ -17,15 +17,13 @@ from support.build import repeated, write_records
 from support.commands import corebound
 from support.repositories import SLEEP, sleeping_suite
 
-pytestmark = pytest.mark.measures
-
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path)
 
 
-def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = SLEEP) -> Path:
+def a_suite(folder: Path, *, seconds: float = 0.01, steps: str = SLEEP) -> Path:
     return sleeping_suite(
         folder,
         steps=steps,
@@ -136,7 +134,7 @@ def test_a_regression_that_reproduces_raises_an_alarm_and_names_both_sides(
 
 def test_a_changed_cell_cannot_be_confirmed(suite: Path, real: Stored) -> None:
     a_history(suite, real, slower=3.0)
-    a_suite(suite, seconds=0.003)
+    a_suite(suite, seconds=0.015)
 
     # As Markdown, because a terminal breaks the lines of a cell.
     code, out, _ = corebound(suite, "regressions", "--confirm", "--format", "md")

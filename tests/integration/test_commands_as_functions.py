@@ -95,7 +95,6 @@ def test_a_recorded_result_is_reproduced(suite: Path) -> None:
     assert again.document.keys() == command.keys()
 
 
-@pytest.mark.measures
 def test_a_calibration_has_the_noise_of_each_number_of_launches(suite: Path) -> None:
     calibrations = corebound.calibrate("scenarios", seed=1)
 

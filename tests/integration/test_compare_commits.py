@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,13 @@ from corebound.asv_bridge.project import open_project
 from corebound.records import jsonl
 from corebound.records.run_record import Run
 from support import repositories
-from support.commands import corebound, output_of, start
+from support.commands import corebound, output_of, start, until
 from support.repositories import Toy, git
 
-# Few launches have to decide, which they do not if other tests stop them again and again.
-pytestmark = pytest.mark.measures
-
-PLANTED, BROKEN = 19, 15
+PLANTED, BROKEN = 19, 17
 # Few to build, that which does not among them.
-GOOD, BAD = 14, 23
-# Tenfold, which few launches show even on a busy machine.
+GOOD, BAD = 16, 21
+# Tenfold naps, which few launches show even on a busy machine.
 SLOWER = 9.0
 
 
@@ -42,24 +37,12 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         most=5,
         width=0.2,
         iterations=12,
+        naps=True,
     )
 
 
 def records(toy: Toy) -> list[jsonl.Stored]:
     return [jsonl.read(file) for file in jsonl.files(toy.folder / "reports" / "records")]
-
-
-def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[str]) -> None:
-    """Until three launches stand in a file that was not there before."""
-    for _ in range(12_000):
-        new = set(jsonl.files(toy.folder / "reports" / "records")) - before
-        # The run, then a line for each launch.
-        if any(file.read_bytes().count(b"\n") >= 4 for file in new):
-            return
-        assert process.poll() is None, "it ended by itself"
-        time.sleep(0.05)
-    process.kill()
-    raise AssertionError("nothing was launched")
 
 
 def compared(toy: Toy, base: int, head: int, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -139,7 +122,14 @@ def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothi
     arguments = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
     before = {stored.file for stored in records(toy)}
     process = start(toy.folder, *arguments, "--json")
-    wait_until_launched(toy, before, process)
+
+    def is_measuring() -> bool:
+        assert process.poll() is None, "it ended by itself"
+        new = set(jsonl.files(toy.folder / "reports" / "records")) - before
+        # The run, then a line for each launch.
+        return any(file.read_bytes().count(b"\n") >= 4 for file in new)
+
+    until(is_measuring, 300)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     launches_before = {stored.file: stored.launches for stored in records(toy)}

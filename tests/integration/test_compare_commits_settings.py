@@ -12,14 +12,15 @@ from corebound.records import jsonl
 from support.commands import corebound
 from support.repositories import counting_suite
 
-SIZED = "def setup(*, size):\n    return lambda: sum(range(10_000 * size))\n"
+SIZED = "import time\n\ndef setup(*, size):\n    return lambda: time.sleep(0.002 * size)\n"
 # What a package's version costs.
 OF_VERSION = """\
+import time
 from iniconfig._version import version
 
 def setup(*, size):
     size = 20 if version == "2.1.0" else 1
-    return lambda: sum(range(10_000 * size))
+    return lambda: time.sleep(0.002 * size)
 """
 
 
@@ -57,7 +58,6 @@ def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path / "suite")
 
 
-@pytest.mark.measures
 @pytest.mark.quick
 def test_a_slower_setting_is_a_regression_measured_with_interleaved_launches(suite: Path) -> None:
     code, told, _ = compared(suite, "parameters.size=1", "parameters.size=20")
@@ -84,7 +84,6 @@ def test_the_compared_settings_replace_the_scenarios_axis(suite: Path) -> None:
     assert "binding: one-cpu" in out
 
 
-@pytest.mark.measures
 def test_two_versions_of_a_package_are_built_and_the_slower_one_is_named(suite: Path) -> None:
     a_suite(suite, OF_VERSION, environment="mine", framework="none")
     (suite / "environments").mkdir()

@@ -1,4 +1,4 @@
-"""The fixture `corebound` in real test sessions of a small git repository."""
+"""The fixture `corebound` in a real test session of a small git repository."""
 
 from __future__ import annotations
 
@@ -10,120 +10,95 @@ import pytest
 
 from support.commands import isolation
 
-# Other tests beside it would disturb most launches, and no check would be conclusive.
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.quick
 
+# Naps, so that other programs on the host make no check inconclusive.
 MODULE = """\
-import hashlib
+import time
 
-TEXT = b"some text\\n" * 20_000
+def work():
+    time.sleep(0.004 * {times})
 
-def digest():
-    for _ in range({times}):
-        hashlib.sha256(TEXT).digest()
+def same():
+    time.sleep(0.01)
 
 def less():
-    hashlib.md5(TEXT[:1000]).digest()
+    time.sleep(0.002)
 """
-TEST = """\
-from parsing import work
+TESTS = """\
+import json
 
-def test_speed(corebound):
-    corebound.check(work.digest, baseline="main", margin=0.03, launches=(3, 6), budget_s=40)
+from parsing import naps
+
+def test_slow_down(corebound):
+    corebound.check(naps.work, baseline="main", margin=0.03, launches=(3, 6), budget_s=40)
+
+def test_no_change(corebound):
+    corebound.check(naps.same, baseline="main", margin=0.3, launches=(3, 4))
+
+def test_faster_than_another(corebound):
+    result = corebound.check(naps.less, baseline=naps.same, launches=(3, 4))
+    assert result.verdict == "faster"
+
+def test_slower_than_another(corebound):
+    corebound.check(naps.same, baseline=lambda: naps.less(), launches=(3, 4))
+
+def test_revision(corebound):
+    corebound.check(naps.work, baseline="nowhere")
+
+def test_new_function(corebound):
+    corebound.check(naps.added, baseline="main")
+
+def test_lambda(corebound):
+    corebound.check(lambda: 1, baseline="main")
+
+def test_installed(corebound):
+    corebound.check(json.dumps, baseline="main")
 """
+# Why a test fails.
+FAILURES = {
+    "test_slow_down": r"work@main → work: 1\.\d+× slower \(95 % CI 1\.\d+–\d\.\d+\).*; "
+    r"the margin is 3.0%",
+    "test_slower_than_another": "slower",
+    "test_revision": "`nowhere` is not a revision",
+    "test_new_function": "does not exist at that revision",
+    "test_lambda": "has no module that a revision could have too",
+    "test_installed": "is not in a git repository",
+}
 
 
 @pytest.fixture
-def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package in `src`, committed on `main`."""
-    for name, value in isolation(pytester.path).items():
-        monkeypatch.setenv(name, value)
+def changed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in `src`, committed on `main`, with changes that are not committed."""
+    variables = isolation(pytester.path) | {"GIT_CONFIG_GLOBAL": os.devnull}
     for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "A")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "a@example.org")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        variables |= {f"GIT_{role}_NAME": "A", f"GIT_{role}_EMAIL": "a@example.org"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     package = pytester.path / "src" / "parsing"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "work.py").write_text(MODULE.format(times=4))
-    pytester.makepyfile(test_speed=TEST)
+    (package / "naps.py").write_text(MODULE.format(times=4))
+    pytester.makepyfile(test_speed=TESTS)
     pytester.makeini("[pytest]\npythonpath = src\naddopts = -p no:cacheprovider")
-    commit(pytester.path)
-    return package / "work.py"
+    for command in ("init --quiet --initial-branch=main", "add .", "commit --quiet --message=a"):
+        subprocess.run(("git", *command.split()), cwd=pytester.path, check=True)
+    (package / "naps.py").write_text(MODULE.format(times=6) + "\ndef added(): pass\n")
+    return package
 
 
-def commit(folder: Path) -> None:
-    for command in (
-        ("init", "--quiet", "--initial-branch=main"),
-        ("add", "."),
-        ("commit", "--quiet", "--message=first"),
-    ):
-        subprocess.run(("git", *command), cwd=folder, check=True)
-
-
-@pytest.mark.quick
-def test_a_planted_slow_down_fails_with_its_interval(
-    pytester: pytest.Pytester, repository: Path
-) -> None:
-    repository.write_text(MODULE.format(times=6))
-
-    result = pytester.runpytest_subprocess()
-
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [r".*digest@main → digest: 1\.\d+× slower \(95 % CI 1\.\d+–\d\.\d+\).*; the margin is 3.0%"]
-    )
-    assert "Traceback" not in result.stdout.str()
-
-
-def test_no_change_passes_and_is_in_the_summary(
-    pytester: pytest.Pytester, repository: Path
+def test_a_slow_down_fails_with_its_interval_and_what_cannot_be_checked_says_why(
+    pytester: pytest.Pytester, changed: Path
 ) -> None:
     result = pytester.runpytest_subprocess()
 
-    result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"=+ corebound =+", r"test_speed.py::test_speed: digest@main → "])
-
-
-def test_another_function_can_be_the_baseline(pytester: pytest.Pytester, repository: Path) -> None:
-    pytester.makepyfile(
-        test_speed="from parsing import work\n"
-        "def test_faster(corebound):\n"
-        "    result = corebound.check(work.less, baseline=work.digest, launches=(3, 4))\n"
-        "    assert result.verdict == 'faster'\n"
-        "def test_slower(corebound):\n"
-        "    corebound.check(work.digest, baseline=lambda: work.less(), launches=(3, 4))\n"
-    )
-
-    result = pytester.runpytest_subprocess()
-
-    result.assert_outcomes(passed=1, failed=1)
-
-
-def test_what_cannot_be_checked_says_why(pytester: pytest.Pytester, repository: Path) -> None:
-    repository.write_text(MODULE.format(times=4) + "\ndef added(): pass\n")
-    pytester.makepyfile(
-        test_speed="from parsing import work\n"
-        "def test_revision(corebound):\n"
-        "    corebound.check(work.digest, baseline='nowhere')\n"
-        "def test_new_function(corebound):\n"
-        "    corebound.check(work.added, baseline='main')\n"
-        "def test_lambda(corebound):\n"
-        "    corebound.check(lambda: 1, baseline='main')\n"
-        "def test_installed(corebound):\n"
-        "    import json\n"
-        "    corebound.check(json.dumps, baseline='main')\n"
-    )
-
-    result = pytester.runpytest_subprocess()
-
-    result.assert_outcomes(failed=4)
+    result.assert_outcomes(passed=2, failed=len(FAILURES))
     text = result.stdout.str()
-    for message in (
-        "`nowhere` is not a revision",
-        "does not exist at that revision",
-        "has no module that a revision could have too",
-        "is not in a git repository",
-    ):
-        assert message in text
+    for test, reason in FAILURES.items():
+        result.stdout.re_match_lines([f".*{test}.*", f".*{reason}"])
+    # Checks that passed are in the summary, too.
+    result.stdout.re_match_lines(
+        [r"=+ corebound =+", r"test_speed.py::test_no_change: same@main → "]
+    )
+    assert "Traceback" not in text

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from corebound.records import codec, jsonl
 from support.commands import corebound
-from support.repositories import COUNT_SIZE, git, two_sizes_suite
+from support.repositories import NAP_SIZE, git, two_sizes_suite
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A suite with one run; its second commit counts a hundred times as far."""
+    """A suite with one run; its second commit naps a hundred times as long."""
     made = two_sizes_suite(tmp_path_factory.mktemp("suite") / "suite")
     code, _, err = corebound(made, "run", "scenarios", "--seed", "5", "--json")
     assert code == 0, err
-    (made / "scenarios" / "steps.py").write_text(COUNT_SIZE.replace("20_000", "2_000_000"))
-    git(made, "commit", "--quiet", "--all", "--message", "count farther")
+    (made / "scenarios" / "steps.py").write_text(NAP_SIZE.replace("0.003", "0.3"))
+    git(made, "commit", "--quiet", "--all", "--message", "nap longer")
     return made
 
 

@@ -13,16 +13,19 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, TextIO, TypeVar
 
 import pytest
 
 from corebound.cli.app import main
 from corebound.machine import lock
 from support import command_server
+
+T = TypeVar("T")
 
 
 def command_line(*arguments: str) -> tuple[str, ...]:
@@ -172,6 +175,15 @@ def busy_process(cpu: int) -> Iterator[None]:
             yield
         finally:
             process.kill()
+
+
+def until(found: Callable[[], T | None], within_s: float = 60) -> T:
+    """Wait until other processes have made something true, and return it."""
+    deadline_s = time.monotonic() + within_s
+    while not (value := found()):
+        assert time.monotonic() < deadline_s, f"it did not happen within {within_s:g} s"
+        time.sleep(0.02)
+    return value
 
 
 def is_running(pid: int) -> bool:

@@ -17,7 +17,8 @@ from corebound.workflow.publish import open_site, publish_to_folder
 from support import commands
 
 COUNT = "def setup():\n    return lambda: sum(range(20_000))\n"
-COUNT_SIZE = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
+# Work that sleeps: others on the host take no CPU time from it, so no launch of it is discarded.
+NAP_SIZE = "import time\n\ndef setup(*, size):\n    return lambda: time.sleep(0.003 * size)\n"
 SLEEP = """\
 import time
 
@@ -44,10 +45,10 @@ def counting_suite(folder: Path, *, steps: str = COUNT, **document: Any) -> Path
 
 
 def two_sizes_suite(folder: Path) -> Path:
-    """A counting suite in a repository: cells of two sizes, each with three short launches."""
+    """A suite in a repository that naps: cells of two sizes, each with three short launches."""
     suite = counting_suite(
         folder,
-        steps=COUNT_SIZE,
+        steps=NAP_SIZE,
         matrix={"parameters": {"size": [1, 2]}},
         measure={
             "iterations": 12,
@@ -115,6 +116,16 @@ from toy import total
 def setup():
     return total
 """
+# Sleeps for as long as the function would count, so that other programs cannot disturb it.
+NAPPING_STEPS = """\
+import time
+
+from toy import total
+
+
+def setup():
+    return lambda: time.sleep(total() * 4e-6)
+"""
 # What a refactoring changes: names and order, never the work.
 _SHAPES = (
     """\
@@ -157,6 +168,7 @@ def make_toy(
     most: int = 30,
     width: float = 0.01,
     iterations: int = 60,
+    naps: bool = False,
 ) -> Toy:
     """Make the repository, with a scenario and an asv.conf.json of its own.
 
@@ -169,6 +181,7 @@ def make_toy(
         most: Launches at the most.
         width: The interval's, at which to stop between the two.
         iterations: Of each launch.
+        naps: Sleep for some 6 ms in place of computing, for tests beside others.
     """
     (folder / "toy").mkdir(parents=True)
     (folder / "scenarios").mkdir()
@@ -178,9 +191,9 @@ def make_toy(
     (folder / "scenarios" / "toy.yaml").write_text(
         SCENARIO.format(least=least, most=most, width=width, iterations=iterations)
     )
-    (folder / "scenarios" / "toy_steps.py").write_text(STEPS)
+    (folder / "scenarios" / "toy_steps.py").write_text(NAPPING_STEPS if naps else STEPS)
     git(folder, "init", "--quiet", "--initial-branch", "main")
-    work, made = float(WORK), []
+    work, made = WORK / (100 if naps else 1), []
     for position in range(commits):
         work *= 1 + slower.get(position, 0.0)
         shape = _SHAPES[position % len(_SHAPES)].format(work=round(work))
