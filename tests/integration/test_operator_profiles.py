@@ -180,7 +180,7 @@ step = training(batch=8, width=32, layers=3, mode={mode!r}).step
 """
 HOURGLASS = """
 from corebound.worker.workloads.hourglass_tensorflow import step as made
-step = made(channels=16, dropout='cheap').step
+step = made(stacks=1, channels=16, image=128, dropout='cheap').step
 """
 KERAS = """
 from corebound.worker.adapters.tensorflow import tf

@@ -80,7 +80,7 @@ made.step = drift"""
             "the loss went from",
         ),
         (
-            "hourglass_pytorch.step(channels=16)",
+            "hourglass_pytorch.step(channels=16, stacks=1, image=128)",
             "made.inputs[0] = float('nan')",
             "the loss went from nan",
         ),
@@ -120,17 +120,17 @@ made.step = drift"""
             "the decoder's output with its cache differs from that without.",
         ),
         (
-            "hourglass_tensorflow.step(channels=16, stacks=1)",
+            "hourglass_tensorflow.step(channels=16, stacks=1, image=128)",
             "made.inputs.assign(made.inputs * float('nan'))",
             "a step produced values that are not finite.",
         ),
         (
-            "hourglass_tensorflow.step(channels=16, stacks=1)",
+            "hourglass_tensorflow.step(channels=16, stacks=1, image=128)",
             "hourglass_tensorflow.LEARNING_RATE = -0.001",
             "the loss went from",
         ),
         (
-            "hourglass_tensorflow.step(channels=16, stacks=1)",
+            "hourglass_tensorflow.step(channels=16, stacks=1, image=128)",
             "hourglass_tensorflow.tf.stack = lambda heats, axis: heats[0]",
             "the heat maps have",
         ),

@@ -337,7 +337,7 @@ def test_the_tensorflow_hourglass_runs_with_little_output(tmp_path: Path, kind: 
         "tensorflow",
         kind=kind,
         workload="hourglass-training",
-        parameters={"channels": 16, "dropout": "cheap"},
+        parameters={"stacks": 1, "channels": 16, "image": 128, "dropout": "cheap"},
         measure={"operators": 2},
     )
 
@@ -354,7 +354,7 @@ def test_the_check_of_the_tensorflow_hourglass_redraws_the_masks_of_step_one(
     before, first, second = imported.json_from(
         "tensorflow",
         "from corebound.worker.workloads.hourglass_tensorflow import step\n"
-        f"made = step(channels=16, dropout={dropout!r})\n"
+        f"made = step(stacks=1, channels=16, image=128, dropout={dropout!r})\n"
         "print(json.dumps([float(made.recompute_loss()), *(float(made.step()[0]) for _ in 'ab')]))",
         tmp_path,
     )
