@@ -344,9 +344,14 @@ PLANTED = (
     Service(
         name="4 Python threads spinning",
         command=_steps("spinning-threads", "--threads", "4"),
-        expects=frozenset({"spinning"}),
-        also=_CROWD,
+        expects=frozenset({"interpreter-lock"}),
         cure={"command": _steps("waiting-threads", "--threads", "4")},
+    ),
+    Service(
+        name="4 Python threads share the lock",
+        command=_steps("locked-threads", "--threads", "4"),
+        expects=frozenset({"interpreter-lock"}),
+        cure={"command": _steps("locked-threads", "--threads", "1", "--processes", "2")},
     ),
     Service(
         name="two OpenMP runtimes, torch and MKL",
@@ -534,8 +539,8 @@ HEALTHY = (
         pause_s=0.5,
     ),
     Service(
-        name="Python, 4 threads share the lock",
-        command=_steps("locked-threads", "--threads", "4"),
+        name="Python, 4 threads share the lock, pauses",
+        command=_steps("locked-threads", "--threads", "4", "--pause", "0.05"),
     ),
     Service(name="Python, 2 threads hash", command=_steps("hashing-threads", "--threads", "2")),
     Service(

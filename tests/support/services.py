@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from corebound.machine.cgroups import CpuWeight
-from corebound.machine.process_readings import ProcessReading
 from corebound.machine.topology import CpuId
 from corebound.records.service_use import (
     CpuUse,
@@ -68,9 +67,9 @@ def a_process_use(
     minor_faults: int = 0,
     **changes: Any,
 ) -> ProcessUse:
-    """A process; `changes` are those of its reading."""
+    """A process that works on its own memory as another user of the host."""
     threads = threads or (a_thread_use(pid),)
-    process = ProcessReading(
+    process = ProcessUse(
         pid=pid,
         inner_pid=None,
         started=900,
@@ -89,15 +88,13 @@ def a_process_use(
         node_bytes={},
         autogroup=None,
         hidden=(),
-    )
-    return ProcessUse(
-        process=replace(process, **changes),
         threads=tuple(sorted(threads, key=lambda one: -one.ready_ns)),
         thread_count=len(threads) if thread_count is None else thread_count,
         cpu_ns=sum(thread.run_ns for thread in threads),
         minor_faults=minor_faults,
         major_faults=major_faults,
     )
+    return replace(process, **changes)
 
 
 def a_group_use(cpus: float = 1.0, *, throttled: float = 0.0, is_own: bool = True) -> GroupUse:
@@ -141,13 +138,13 @@ class ProcTree:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
-        self._write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
+        self.write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
         self.cpus()
 
     def cpus(self, *, idle_ticks: int = 0) -> None:
         """Two CPUs with so many idle ticks each."""
         lines = [f"cpu{cpu} 0 0 0 {idle_ticks} 0 0 0 0 0 0" for cpu in range(2)]
-        self._write("proc/stat", "\n".join(["cpu  0 0 0 0 0 0 0 0 0 0", *lines, "intr 1"]))
+        self.write("proc/stat", "\n".join(["cpu  0 0 0 0 0 0 0 0 0 0", *lines, "intr 1"]))
 
     def process(
         self,
@@ -163,26 +160,27 @@ class ProcTree:
         ticks: int = 0,
     ) -> None:
         """Write a process without its threads."""
-        self._write(f"proc/{pid}/stat", _stat(pid, name, parent, started, ticks))
-        self._write(f"proc/{pid}/status", f"Uid:\t1000\t1000\nNSpid:\t{pid}\t7\n{_ALLOWED}")
-        self._write(f"proc/{pid}/cmdline", command)
-        self._write(f"proc/{pid}/environ", environ)
-        self._write(f"proc/{pid}/maps", maps)
-        self._write(f"proc/{pid}/cgroup", cgroup)
-        self._write(f"proc/{pid}/autogroup", "/autogroup-5 nice 0\n")
+        self.write(f"proc/{pid}/stat", _stat(pid, name, parent, started, ticks))
+        self.write(f"proc/{pid}/status", f"Uid:\t1000\t1000\nNSpid:\t{pid}\t7\n{_ALLOWED}")
+        self.write(f"proc/{pid}/cmdline", command)
+        self.write(f"proc/{pid}/environ", environ)
+        self.write(f"proc/{pid}/maps", maps)
+        self.write(f"proc/{pid}/cgroup", cgroup)
+        self.write(f"proc/{pid}/autogroup", "/autogroup-5 nice 0\n")
 
     def thread(self, pid: int, tid: int, *, run: int = 0, wait: int = 0, name: str = "app") -> None:
         """Write a thread with its CPU time and run-queue wait in nanoseconds."""
         folder = f"proc/{pid}/task/{tid}"
-        self._write(f"{folder}/stat", _stat(tid, name, 1, 900, 0))
-        self._write(f"{folder}/schedstat", f"{run} {wait} 5\n")
-        self._write(f"{folder}/status", _ALLOWED)
+        self.write(f"{folder}/stat", _stat(tid, name, 1, 900, 0))
+        self.write(f"{folder}/schedstat", f"{run} {wait} 5\n")
+        self.write(f"{folder}/status", _ALLOWED)
 
     def remove(self, path: str) -> None:
         """Remove a file, as if it could not be read."""
         (self.root / path).unlink()
 
-    def _write(self, path: str, text: str) -> None:
+    def write(self, path: str, text: str) -> None:
+        """Write a file."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")

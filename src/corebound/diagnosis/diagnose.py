@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from corebound.diagnosis import gpu, host, placement, processor, threads, validity, workload
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, FindingTone
-from corebound.diagnosis.service import SERVICE_RULES
+from corebound.diagnosis.service import PROCESS_RULES, SERVICE_RULES
 from corebound.diagnosis.service_evidence import Certainty, ServiceEvidence, ServiceFinding
 from corebound.diagnosis.subject import Subject
 from corebound.machine.topology import Topology
@@ -18,7 +18,6 @@ Rule = Callable[[CellEvidence, Evidence], Finding | None]
 # What goes wrong in launches and in services alike.
 SHARED_RULES: tuple[Callable[[Subject, Evidence], Finding | None], ...] = (
     threads.more_threads_than_cpus,
-    threads.one_cpu_default_threads,
     threads.processes_with_all_threads,
     placement.smt_siblings_shared,
     placement.threads_migrate,
@@ -30,6 +29,7 @@ SHARED_RULES: tuple[Callable[[Subject, Evidence], Finding | None], ...] = (
 )
 RULES: tuple[Rule, ...] = (
     *SHARED_RULES,
+    threads.one_cpu_default_threads,
     threads.bound_after_start,
     threads.dispatch_threads,
     processor.remote_loads,
@@ -87,6 +87,10 @@ def diagnose_service(service: ServiceEvidence, topology: Topology) -> tuple[Serv
     found = [
         *(rule(service, context) for rule in SHARED_RULES),
         *(rule(service, context) for rule in SERVICE_RULES),
+        *(
+            next(filter(None, (rule(one, service, context) for one in service.active)), None)
+            for rule in PROCESS_RULES
+        ),
     ]
     findings = [finding for finding in found if isinstance(finding, ServiceFinding)]
     return tuple(sorted(findings, key=lambda one: (_SURENESS[one.certainty], *_order(one))))

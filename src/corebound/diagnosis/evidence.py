@@ -524,15 +524,9 @@ def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | Non
 
 def settings(cell: CellEvidence, other: object) -> str:
     """The settings of a cell that differ from another's, as in a scenario: `threads: 1`."""
-    if not isinstance(other, CellEvidence):
-        return cell.cell.key
-    return _settings(cell.cell, other.cell)
-
-
-def _settings(cell: Cell, other: Cell) -> str:
-    values = dict(other.axes)
-    differing = [f"{axis}: {value}" for axis, value in cell.axes if values.get(axis) != value]
-    return ", ".join(differing) or cell.key
+    values = dict(other.cell.axes) if isinstance(other, CellEvidence) else {}
+    differing = [f"{axis}: {value}" for axis, value in cell.cell.axes if values.get(axis) != value]
+    return ", ".join(differing) or cell.cell.key
 
 
 def slower_than(cell: object, loss: Loss) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from corebound.diagnosis.evidence import Disturbed, Finding, FindingTone, Loss
+from corebound.diagnosis.evidence import Disturbed, Finding
 from corebound.machine.topology import CpuId, NodeId, Topology
 from corebound.records.service_use import GroupUse, ProcessUse, ServiceUse, ThreadUse
 from corebound.records.telemetry import Cause, QuotaUse
@@ -25,7 +24,7 @@ from corebound.units import percent, significant
 Certainty = Literal["certain", "likely", "possible"]
 
 # A service that uses less than this share of a CPU is idle.
-LEAST_ACTIVE = 0.05
+_LEAST_ACTIVE = 0.05
 # A thread that is ready for a smaller share of the interval does not compute.
 _LEAST_COMPUTING = 0.02
 # A thread that wakes up, looks and sleeps again runs for 5 to 20 µs each time. On a busy host it
@@ -41,7 +40,7 @@ LEAST_WAIT = 0.2
 _LEAST_LOST = 0.1
 # Threads of one pool are started in a loop, in much less than this many clock ticks (30 ms).
 _POOL_TICKS = 3
-# A core is free if its CPUs are idle for at least this share of the interval.
+# A CPU is free if it is idle for at least this share of the interval.
 _FREE = 0.8
 # With fewer periods, a single one that was throttled would already be a tenth of them.
 _LEAST_PERIODS = 10
@@ -79,128 +78,101 @@ class ServiceFinding(Finding, frozen=True, kw_only=True):
         return (name, value) if is_variable and name != "LD_PRELOAD" else None
 
 
-class ServiceEvidence:
-    """A running service, with the properties of a `Subject`."""
+class ServiceEvidence(Struct, frozen=True, kw_only=True):
+    """A running service, with the properties of a `Subject`: those of its processes that work.
 
-    unit = "iteration"
+    Attributes:
+        use: What was seen of it.
+        active: The processes that work, busiest first; largest: the one with most threads that
+            compute, if any does.
+        computing: The threads that each process computes with, by its id, busiest first.
+        threads: Those of `largest`; reported_threads: those that are ready at once, if others make
+            them wait; room: its CPUs.
+        busy_cpus: The CPUs that the service kept busy.
+        foreign_share, steal_share: The shares of its CPUs that others, and the hypervisor, used.
+        free_cpus: The idle time of its CPUs, in CPUs.
+        group: The quota that stopped threads most often; the tightest, if none did.
+        swap_bytes: Its memory in swap; major_faults_per_s: its page faults that waited for a disk.
+        is_idle: Whether it had too little to do for any conclusion.
+    """
+
+    unit: ClassVar = "iteration"
+    involuntary: ClassVar = None
+    cpu_time_ns: ClassVar = None
+    wall_time_ns: ClassVar = None
+    stops_hidden: ClassVar = None
+    is_late: ClassVar = False
+    has_default_threads: ClassVar = False
+    quota_setting: ClassVar = ""
+
+    use: ServiceUse
     over: str
-    involuntary = cpu_time_ns = wall_time_ns = stops_hidden = None
-    is_late = has_default_threads = False
-    quota_setting = ""
-
-    def __init__(self, use: ServiceUse) -> None:
-        self.use = use
-        self.over = f"in {significant(use.duration_ns / 1e9, 2)} s"
-
-    @cached_property
-    def active(self) -> tuple[ProcessUse, ...]:
-        """The processes that work, busiest first."""
-        most_ns = max(map(ready_ns, self.use.processes), default=0)
-        least_ns = max(_LEAST_WORKING * most_ns, _LEAST_COMPUTING * self.use.duration_ns)
-        most_cpu_ns = max((one.cpu_ns for one in self.use.processes), default=0)
-        working = [
-            one
-            for one in self.use.processes
-            if ready_ns(one) >= least_ns and one.cpu_ns >= _LEAST_RUNNING * most_cpu_ns
-        ]
-        return tuple(sorted(working, key=ready_ns, reverse=True))
-
-    def computing(self, process: ProcessUse) -> tuple[ThreadUse, ...]:
-        """The threads that it computes with, busiest first."""
-        if is_serial_python(process, self.use.duration_ns):
-            return process.threads[:1]
-        most_ns = process.threads[0].ready_ns if process.threads else 0
-        least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * self.use.duration_ns)
-        return tuple(
-            thread
-            for thread in process.threads
-            if thread.ready_ns >= least_ns and not self._only_wakes_up(thread)
-        )
-
-    def _only_wakes_up(self, thread: ThreadUse) -> bool:
-        is_short = thread.run_ns < _SHORTEST_SLICE_NS * thread.slices
-        return is_short and thread.run_ns < _WAKING_SHARE * self.use.duration_ns
+    active: tuple[ProcessUse, ...]
+    largest: ProcessUse | None
+    computing: Mapping[int, tuple[ThreadUse, ...]]
+    threads: int | None
+    reported_threads: int | None
+    room: int | None
+    cpus: frozenset[CpuId]
+    workers: int
+    wait_share: float | None
+    busy_cpus: float
+    foreign_share: float
+    steal_share: float
+    free_cpus: float
+    group: GroupUse | None
+    throttled_share: float | None
+    runnable_cpus: float | None
+    swap_bytes: int
+    major_faults_per_s: float
+    node_bytes: Mapping[int, int]
+    is_idle: bool
 
     @property
-    def busy_cpus(self) -> float:
-        """The CPUs that the service kept busy."""
-        return sum(one.cpu_ns for one in self.use.processes) / self.use.duration_ns
+    def quota(self) -> QuotaUse | None:
+        """The quota of `group`."""
+        return self.group.quota if self.group else None
 
     @property
-    def major_faults_per_s(self) -> float:
-        """Page faults that waited for a disk."""
-        faults = sum(one.major_faults for one in self.use.processes)
-        return faults / self.use.duration_ns * 1e9
+    def quota_is_own(self) -> bool:
+        """Whether that group is its own."""
+        return self.group is None or self.group.is_own
 
     @property
-    def minor_faults_per_s(self) -> float:
-        """The other page faults."""
-        faults = sum(one.minor_faults for one in self.use.processes)
-        return faults / self.use.duration_ns * 1e9
+    def throttled_cpus_share(self) -> float:
+        """For how long, as a share of its CPUs."""
+        throttled_ns = self.quota.throttled_ns or 0 if self.quota else 0
+        return throttled_ns / (self.use.duration_ns * max(1, len(self.cpus)))
 
     @property
-    def is_idle(self) -> bool:
-        """Whether it had too little to do for any conclusion."""
-        ready = self.ready_cpus(self.use.processes)
-        is_throttled = (self.throttled_share or 0) > 0
-        return max(ready, self.busy_cpus) < LEAST_ACTIVE and (
-            not is_throttled and self.major_faults_per_s < 1
-        )
-
-    @cached_property
-    def _allowed(self) -> Mapping[int, frozenset[CpuId]]:
-        return {one.process.pid: allowed_cpus(one) for one in self.use.processes}
-
-    def affinity(self, process: ProcessUse) -> frozenset[CpuId]:
-        """The CPUs that a process may use."""
-        return self._allowed[process.process.pid]
+    def group_cpus(self) -> frozenset[CpuId]:
+        """The CPUs that its cgroup allows."""
+        return self.use.group_cpus or frozenset(self.use.cpus)
 
     @property
-    def cpus(self) -> frozenset[CpuId]:
-        """The CPUs that its working processes may use."""
-        return frozenset(cpu for one in self.active for cpu in self._allowed[one.process.pid])
+    def is_pinned(self) -> bool:
+        """Whether its one working process may use one CPU although its group has more."""
+        return self.workers == 1 and self.room == 1 and len(self.group_cpus) > 1
 
     @property
-    def room(self) -> int | None:
-        """CPUs of the process with most threads."""
-        largest = self._largest
-        return len(self._allowed[largest.process.pid]) or None if largest else None
+    def is_kept_waiting(self) -> bool:
+        """Whether its threads wait for CPUs for a good part of their ready time."""
+        return (self.wait_share or 0) >= LEAST_WAIT
 
     @property
-    def workers(self) -> int:
-        """The number of its processes that work."""
-        return max(1, len(self.active))
-
-    @cached_property
-    def _largest(self) -> ProcessUse | None:
-        return max(self.active, key=lambda one: len(self.computing(one)), default=None)
+    def waiting_line(self) -> str:
+        """How long they wait, as a line of evidence."""
+        return f"run-queue wait: {percent(self.wait_share or 0, 0)} of ready time"
 
     @property
-    def threads(self) -> int | None:
-        """Threads that its largest process computes with."""
-        return len(self.computing(self._largest)) if self._largest else None
+    def waiting_ratio(self) -> float:
+        """How many times as long it takes because they wait."""
+        return 1 / (1 - min(self.wait_share or 0, 0.9))
 
     @property
-    def reported_threads(self) -> int | None:
-        """Those that compute at once: if others make them wait, only as many as are ready."""
-        threads, largest = self.threads, self._largest
-        if largest is None or threads is None or self.foreign_share < LEAST_WAIT:
-            return threads
-        if self.ready_cpus(self.active) > len(self.cpus):
-            return threads
-        return min(threads, math.floor(self.ready_cpus((largest,)) + 0.5))
-
-    def ready_cpus(self, processes: Iterable[ProcessUse]) -> float:
-        """How many threads that compute were ready on average."""
-        threads = (thread for one in processes for thread in self.computing(one))
-        return sum(thread.ready_ns for thread in threads) / self.use.duration_ns
-
-    @property
-    def wait_share(self) -> float | None:
-        """Run-queue wait of the threads that compute, as a share of their ready time."""
-        threads = [thread for one in self.active for thread in self.computing(one)]
-        all_ns = sum(thread.ready_ns for thread in threads)
-        return sum(thread.wait_ns for thread in threads) / all_ns if all_ns else None
+    def affinities(self) -> tuple[tuple[frozenset[CpuId], ...], ...]:
+        """The CPUs that each working process may use."""
+        return (tuple(one.cpus for one in self.active),)
 
     @property
     def migrations(self) -> float | None:
@@ -213,119 +185,48 @@ class ServiceEvidence:
         return sum(nodes.get(before) != nodes.get(after) for before, after in self._moves())
 
     def _moves(self) -> Iterable[tuple[CpuId, CpuId]]:
-        for one in self.active:
-            for thread in one.threads:
-                yield from pairwise(thread.visited)
+        return (
+            move
+            for one in self.active
+            for thread in one.threads
+            for move in pairwise(thread.visited)
+        )
 
     def remote_share(self, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
         """Share of its memory on nodes that none of its CPUs belongs to."""
-        if len(set(nodes.values())) < 2:
+        total = sum(self.node_bytes.values())
+        if len(set(nodes.values())) < 2 or not total:
             return None
-        remote = total = 0
+        remote = 0
         for one in self.active:
-            own = {nodes.get(cpu) for cpu in self._allowed[one.process.pid]}
-            total += sum(one.process.node_bytes.values())
-            remote += sum(size for node, size in one.process.node_bytes.items() if node not in own)
-        return remote / total if total else None
-
-    @property
-    def node_bytes(self) -> Mapping[int, int]:
-        """Its memory by node."""
-        by_node: Counter[int] = Counter()
-        for one in self.active:
-            by_node.update(one.process.node_bytes)
-        return by_node
-
-    @property
-    def affinities(self) -> tuple[tuple[frozenset[CpuId], ...], ...]:
-        """The CPUs that each working process may use."""
-        return (tuple(self._allowed[one.process.pid] for one in self.active),)
+            own = {nodes.get(cpu) for cpu in one.cpus}
+            remote += sum(size for node, size in one.node_bytes.items() if node not in own)
+        return remote / total
 
     def spare_cores(self, topology: Topology) -> int:
         """Idle cores that its group may use and its affinity excludes."""
-        allowed = self.use.group_cpus or frozenset(self.use.cpus)
-        cores: dict[object, list[CpuId]] = {}
+        cores: dict[object, set[CpuId]] = {}
         for cpu in topology.cpus:
-            cores.setdefault(cpu.core, []).append(cpu.id)
-        return sum(
-            allowed.issuperset(cpus) and self.cpus.isdisjoint(cpus) and all(map(self.is_free, cpus))
-            for cpus in cores.values()
-        )
-
-    def is_free(self, cpu: CpuId) -> bool:
-        """Whether a CPU was idle for most of the interval."""
-        use = self.use.cpus.get(cpu)
-        return use is not None and use.idle_ns >= _FREE * self.use.duration_ns
+            cores.setdefault(cpu.core, set()).add(cpu.id)
+        free = {
+            cpu
+            for cpu, use in self.use.cpus.items()
+            if cpu in self.group_cpus - self.cpus and use.idle_ns >= _FREE * self.use.duration_ns
+        }
+        return sum(cpus <= free for cpus in cores.values())
 
     def of_launches(self, number: int) -> tuple[str, ...]:
         """Nothing: it was started once."""
         del number
         return ()
 
-    @property
-    def is_pinned(self) -> bool:
-        """Whether its one working process may use one CPU although its group has more."""
-        allowed = self.use.group_cpus or frozenset(self.use.cpus)
-        return self.workers == 1 and self.room == 1 and len(allowed) > 1
-
-    @property
-    def is_kept_waiting(self) -> bool:
-        """Whether its threads wait for CPUs for a good part of their ready time."""
-        return (self.wait_share or 0) >= LEAST_WAIT
-
-    @property
-    def group(self) -> GroupUse | None:
-        """The group whose quota stopped threads most often; the tightest, if none did."""
-        return max(
-            self.use.quotas,
-            key=lambda one: (_throttled_share(one.quota) or 0, -one.quota.cpus),
-            default=None,
-        )
-
-    @property
-    def quota(self) -> QuotaUse | None:
-        """The quota of that group."""
-        return self.group.quota if self.group else None
-
-    @property
-    def quota_is_own(self) -> bool:
-        """Whether that group is its own."""
-        return self.group is None or self.group.is_own
-
-    @property
-    def throttled_share(self) -> float | None:
-        """The share of periods in which that quota stopped threads."""
-        return None if self.quota is None else _throttled_share(self.quota)
-
-    @property
-    def throttled_cpus_share(self) -> float:
-        """For how long, as a share of its CPUs."""
-        throttled_ns = self.quota.throttled_ns or 0 if self.quota else 0
-        return throttled_ns / (self.use.duration_ns * max(1, len(self.cpus)))
-
-    @property
-    def foreign_share(self) -> float:
-        """The share of its CPUs that others used."""
-        cpus = [self.use.cpus[cpu] for cpu in self.cpus if cpu in self.use.cpus]
-        all_ns = self.use.duration_ns * len(cpus)
-        used_ns = sum(one.cpu_ns for one in self.use.processes) + self.use.own_ns
-        rest_ns = sum(cpu.idle_ns + cpu.steal_ns for cpu in cpus)
-        return max(0.0, (all_ns - rest_ns - used_ns) / all_ns) if all_ns else 0.0
-
-    @property
-    def steal_share(self) -> float:
-        """The share of its CPUs that the hypervisor gave to others."""
-        stolen = [self.use.cpus[cpu].steal_ns for cpu in self.cpus if cpu in self.use.cpus]
-        return sum(stolen) / (self.use.duration_ns * len(stolen)) if stolen else 0.0
-
     def disturbed(self, cause: Cause) -> Disturbed | None:
         """Whether others, or a hypervisor, took its CPUs."""
-        wait, cpus = self.wait_share or 0.0, len(self.cpus)
-        lines: tuple[str, ...] = (f"run-queue wait: {percent(wait, 0)} of ready time",)
+        cpus = len(self.cpus)
         if cause == "foreign load" and self.is_kept_waiting and self.foreign_share >= _LEAST_LOST:
             used = significant(self.foreign_share * cpus, 2)
-            lines = (*lines, f"others used {used} of its {cpus} CPUs")
-            return Disturbed(share=wait, when=self.over, lines=lines)
+            lines = (self.waiting_line, f"others used {used} of its {cpus} CPUs")
+            return Disturbed(share=self.wait_share or 0, when=self.over, lines=lines)
         if cause == "steal" and self.steal_share >= _LEAST_LOST:
             lines = (f"steal: {percent(self.steal_share, 0)} of its {cpus} CPUs",)
             return Disturbed(share=self.steal_share, when=self.over, lines=lines)
@@ -343,127 +244,193 @@ class ServiceEvidence:
     def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
         """What sets the threads of its largest process: an option, a library, or a variable."""
         del own
-        setting, line = what_sets_threads(self._largest, number, each)
-        reading = self._largest.process if self._largest else None
+        if self.largest is None:
+            return f"{number} threads", ""
+        setting, line = what_sets_threads(self.largest, number, each)
         if (
-            reading is None
-            or self.foreign_share < LEAST_WAIT
-            or "OMP_WAIT_POLICY" in reading.variables
-            or not any(map(_OPENMP.match, reading.libraries))
+            self.foreign_share < LEAST_WAIT
+            or "OMP_WAIT_POLICY" in self.largest.variables
+            or not any(map(_OPENMP.match, self.largest.libraries))
         ):
             return setting, line
         # A pool that fits spins at its barriers, also while others hold the CPU it waits for.
         passive = "OMP_WAIT_POLICY=passive"
         return f"{setting} and {passive}, as others use its CPUs", f"{line} {passive}".lstrip()
 
-    @property
-    def runnable_cpus(self) -> float | None:
-        """The tightest quota."""
-        return min((one.quota.cpus for one in self.use.quotas), default=None)
+    def capacity(self, process: ProcessUse) -> int:
+        """The threads that a process can run at once, by its CPUs and by the tightest quota."""
+        cpus = len(process.cpus) or 1
+        return max(1, min(cpus, math.ceil(self.runnable_cpus or cpus)))
 
     def finding(
         self,
         *,
         rule: str,
-        what: str,
-        evidence: tuple[str, ...],
-        fix: str,
-        line: str = "",
-        loss: Loss | None = None,
-        tone: FindingTone = "warn",
-        times_ratio: float = 1.0,
         certainty: Certainty | None = None,
         processes: Iterable[ProcessUse] = (),
+        loss: object = None,
+        **fields: Any,
     ) -> ServiceFinding:
-        """A finding about the service; without `processes`, about all that work."""
+        """A finding about some processes, or else about all that work; `loss` is always None."""
         del loss
         affected = tuple(processes) or self.active or self.use.processes
         return ServiceFinding(
             rule=rule,
-            tone=tone,
-            what=what,
-            evidence=evidence,
-            fix=fix,
-            cells=(),
-            times_ratio=times_ratio,
-            line=line,
             certainty=certainty or ("certain" if rule in _CERTAIN else "likely"),
-            pids=tuple(one.process.pid for one in affected),
+            pids=tuple(one.pid for one in affected),
+            **{"tone": "warn", "cells": (), "times_ratio": 1.0, **fields},
         )
 
 
-class Pool(Struct, frozen=True, kw_only=True):
-    """Threads of a process that were started together, after its main thread."""
+def service_evidence(use: ServiceUse) -> ServiceEvidence:
+    """What rules take of a service."""
+    duration_ns = use.duration_ns
+    active = _active(use)
+    computing = {one.pid: _computing(one, duration_ns) for one in use.processes}
+    largest = max(active, key=lambda one: len(computing[one.pid]), default=None)
+    threads = len(computing[largest.pid]) if largest else None
+    cpus = frozenset(cpu for one in active for cpu in one.cpus)
+    spent = [use.cpus[cpu] for cpu in cpus if cpu in use.cpus]
+    all_ns = max(1, duration_ns * len(spent))
+    idle_ns, steal_ns = sum(cpu.idle_ns for cpu in spent), sum(cpu.steal_ns for cpu in spent)
+    used_ns = sum(one.cpu_ns for one in use.processes)
+    foreign_ns = all_ns - idle_ns - steal_ns - used_ns - use.own_ns if spent else 0
 
-    threads: tuple[ThreadUse, ...]
+    def ready(processes: Iterable[ProcessUse]) -> float:
+        each = (thread for one in processes for thread in computing[one.pid])
+        return sum(thread.ready_ns for thread in each) / duration_ns
 
-    @property
-    def size(self) -> int:
-        """Its threads, with the one that gives them work and computes too."""
-        return len(self.threads) + 1
+    # If others make its threads wait, only as many compute at once as are ready.
+    at_once = threads
+    if largest and threads and foreign_ns >= LEAST_WAIT * all_ns and ready(active) <= len(cpus):
+        at_once = min(threads, math.floor(ready((largest,)) + 0.5))
+    group = max(
+        use.quotas,
+        key=lambda one: (_throttled_share(one) or 0, -one.quota.cpus),
+        default=None,
+    )
+    throttled_share = _throttled_share(group) if group else None
+    faults_per_s = sum(one.major_faults for one in use.processes) / duration_ns * 1e9
+    busy_cpus = used_ns / duration_ns
+    node_bytes: Counter[int] = Counter()
+    for one in active:
+        node_bytes.update(one.node_bytes)
+    return ServiceEvidence(
+        use=use,
+        over=f"in {significant(duration_ns / 1e9, 2)} s",
+        active=active,
+        largest=largest,
+        computing=computing,
+        threads=threads,
+        reported_threads=at_once,
+        room=len(largest.cpus) or None if largest else None,
+        cpus=cpus,
+        workers=max(1, len(active)),
+        wait_share=waited([thread for one in active for thread in computing[one.pid]]),
+        busy_cpus=busy_cpus,
+        foreign_share=max(0.0, foreign_ns / all_ns),
+        steal_share=steal_ns / all_ns,
+        free_cpus=idle_ns / duration_ns,
+        group=group,
+        throttled_share=throttled_share,
+        runnable_cpus=min((one.quota.cpus for one in use.quotas), default=None),
+        swap_bytes=sum(one.swap_bytes or 0 for one in use.processes),
+        major_faults_per_s=faults_per_s,
+        node_bytes=node_bytes,
+        is_idle=max(ready(use.processes), busy_cpus) < _LEAST_ACTIVE
+        and not throttled_share
+        and faults_per_s < 1,
+    )
 
 
-def pools(process: ProcessUse, threads: Iterable[ThreadUse]) -> tuple[Pool, ...]:
-    """The pools that some threads of a process belong to, largest first."""
-    others = [one for one in threads if one.tid != process.process.pid]
-    others.sort(key=lambda one: one.started)
+def _active(use: ServiceUse) -> tuple[ProcessUse, ...]:
+    processes = sorted(use.processes, key=lambda one: one.ready_ns, reverse=True)
+    most_cpu_ns = max((one.cpu_ns for one in processes), default=0)
+    return tuple(
+        one
+        for one in processes
+        if one.ready_ns >= _LEAST_WORKING * processes[0].ready_ns
+        and one.ready_ns >= _LEAST_COMPUTING * use.duration_ns
+        and one.cpu_ns >= _LEAST_RUNNING * most_cpu_ns
+    )
+
+
+def _computing(process: ProcessUse, duration_ns: int) -> tuple[ThreadUse, ...]:
+    if is_serial_python(process, duration_ns):
+        return process.threads[:1]
+    most_ns = process.threads[0].ready_ns if process.threads else 0
+    least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * duration_ns)
+    return tuple(
+        one
+        for one in process.threads
+        if one.ready_ns >= least_ns
+        and (
+            one.run_ns >= _SHORTEST_SLICE_NS * one.slices
+            or one.run_ns >= _WAKING_SHARE * duration_ns
+        )
+    )
+
+
+def is_serial_python(process: ProcessUse, duration_ns: int) -> bool:
+    """Whether one of its threads can run at a time, because of the interpreter's lock.
+
+    Libraries that compute release the lock, and an interpreter without it uses more than a CPU.
+    """
+    program = process.command[0].rpartition("/")[2] if process.command else ""
+    is_python = program.startswith("python") and not process.libraries
+    return is_python and process.cpu_ns <= 1.1 * duration_ns
+
+
+def pools(process: ProcessUse, threads: Iterable[ThreadUse]) -> tuple[tuple[ThreadUse, ...], ...]:
+    """The pools that some threads of a process belong to, without its main thread, largest first.
+
+    Threads of a pool are started together.
+    """
+    others = sorted((one for one in threads if one.tid != process.pid), key=lambda one: one.started)
     found: list[list[ThreadUse]] = []
     for one in others:
         if found and one.started - found[-1][-1].started <= _POOL_TICKS:
             found[-1].append(one)
         else:
             found.append([one])
-    return tuple(Pool(threads=tuple(each)) for each in sorted(found, key=len, reverse=True))
+    return tuple(map(tuple, sorted(found, key=len, reverse=True)))
+
+
+def waited(threads: Sequence[ThreadUse]) -> float | None:
+    """Run-queue wait of threads, as a share of their ready time; None if they were never ready."""
+    all_ns = sum(thread.ready_ns for thread in threads)
+    return sum(thread.wait_ns for thread in threads) / all_ns if all_ns else None
 
 
 def named_threads(process: ProcessUse) -> dict[str, tuple[ThreadUse, ...]]:
-    """The threads of a process by name, without the numbers in names."""
-    ordered = sorted(process.threads, key=lambda one: base_name(one.name))
-    return {name: tuple(each) for name, each in groupby(ordered, lambda one: base_name(one.name))}
+    """The threads of a process by name, without the numbers in names: `worker` of `worker-7`."""
 
+    def base(one: ThreadUse) -> str:
+        return one.name.rstrip("0123456789").rstrip(" -_#:/[(") or one.name
 
-def base_name(name: str) -> str:
-    """A thread's name without its number: `worker-7` becomes `worker`."""
-    return name.rstrip("0123456789").rstrip(" -_#:/[(") or name
-
-
-def ready_ns(process: ProcessUse) -> int:
-    """How long its threads ran or waited to run."""
-    return max(process.cpu_ns, sum(thread.ready_ns for thread in process.threads))
-
-
-def allowed_cpus(process: ProcessUse) -> frozenset[CpuId]:
-    """The CPUs that its threads may run on."""
-    cpus = frozenset(cpu for thread in process.threads for cpu in thread.allowed)
-    return cpus or frozenset(process.process.allowed)
+    return {name: tuple(each) for name, each in groupby(sorted(process.threads, key=base), base)}
 
 
 def thread_variables(process: ProcessUse) -> dict[str, int]:
     """The variables that set its number of threads, with the number of the outermost level."""
     names = {
         name: value.partition(",")[0].strip()
-        for name, value in process.process.variables.items()
-        if name.endswith("_NUM_THREADS") or name in _THREAD_VARIABLES
+        for name, value in process.variables.items()
+        if _THREAD_VARIABLE.fullmatch(name)
     }
     return {name: int(value) for name, value in names.items() if value.isdecimal() and int(value)}
 
 
-_THREAD_VARIABLES = {
-    "GOMAXPROCS",
-    "NUMEXPR_MAX_THREADS",
-    "RAYON_NUM_THREADS",
-    "POLARS_MAX_THREADS",
-    "TF_NUM_INTRAOP_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-}
-
-
+_THREAD_VARIABLE = re.compile(
+    r"\w+_NUM_THREADS|GOMAXPROCS|(NUMEXPR|POLARS)_MAX_THREADS|TF_NUM_INTRAOP_THREADS"
+    r"|VECLIB_MAXIMUM_THREADS"
+)
 _READS_OPENMP = re.compile(r"lib(g|i)?omp|libmkl|mkl_|.*openblas|libblis|libtorch")
 _OPENMP = re.compile(r"lib(g|i)?omp")
 _THREAD_OPTION = re.compile(r"(-t|--?(n|num|nb|max)?[-_]?(threads|jobs|thread[-_]?count))(=|$)")
 
 
-def what_sets_threads(process: ProcessUse | None, number: int, each: str) -> tuple[str, str]:
+def what_sets_threads(process: ProcessUse, number: int, each: str) -> tuple[str, str]:
     """What sets the number of threads of a process, in words, and the line to copy.
 
     Args:
@@ -471,40 +438,22 @@ def what_sets_threads(process: ProcessUse | None, number: int, each: str) -> tup
         number: The number to set.
         each: What to append to a variable, such as ` for each process`.
     """
-    reading = process.process if process else None
-    words = reading.command if reading else ()
-    if option := next((word for word in words if _THREAD_OPTION.match(word)), None):
+    if option := next((word for word in process.command if _THREAD_OPTION.match(word)), None):
         line = f"{option.partition('=')[0]} {number}"
         return f"its option `{line}`", line
-    if "joblib" in " ".join(words):
+    if "joblib" in " ".join(process.command):
         line = f"inner_max_num_threads={number}"
         return f"`joblib.parallel_config({line})`, which sets the variables of its workers", line
-    names = reading.libraries if reading else ()
     for part, (setting, of) in LIBRARY_THREADS.items():
-        if any(part in name for name in names):
+        if any(part in name for name in process.libraries):
             line = setting.format(number)
             return f"{line}{of}{each}", line
-    variables = thread_variables(process) if process else {}
-    if variables or any(map(_READS_OPENMP.match, names)):
+    variables = thread_variables(process)
+    if variables or any(map(_READS_OPENMP.match, process.libraries)):
         line = f"{next(iter(variables), 'OMP_NUM_THREADS')}={number}"
         return f"{line}{each}", line
     return f"{number} in its own option for the number of threads{each}", ""
 
 
-def is_serial_python(process: ProcessUse, duration_ns: int) -> bool:
-    """Whether only one of its threads can run at a time, because of the interpreter's lock.
-
-    Libraries that compute release the lock, and an interpreter without it uses more than a CPU.
-    """
-    program = process.process.command[0].rpartition("/")[2] if process.process.command else ""
-    return (
-        program.startswith("python")
-        and not process.process.libraries
-        and process.cpu_ns <= 1.1 * duration_ns
-    )
-
-
-def _throttled_share(quota: QuotaUse) -> float | None:
-    if (quota.periods or 0) < _LEAST_PERIODS:
-        return None
-    return quota.throttled_share
+def _throttled_share(group: GroupUse) -> float | None:
+    return group.quota.throttled_share if (group.quota.periods or 0) >= _LEAST_PERIODS else None

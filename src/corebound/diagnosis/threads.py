@@ -72,12 +72,12 @@ def more_threads_than_cpus(cell: Subject, evidence: Evidence) -> Finding | None:
     )
 
 
-def one_cpu_default_threads(cell: Subject, evidence: Evidence) -> Finding | None:
+def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding | None:
     """A worker runs on one CPU, but its framework still creates several threads."""
     threads = cell.threads
     if cell.room != 1 or threads is None or threads <= 1 or cell.is_late:
         return None
-    if not cell.has_default_threads or cell.is_pinned:
+    if not cell.has_default_threads:
         return None
     fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=1)

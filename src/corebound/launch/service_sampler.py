@@ -7,11 +7,14 @@ number of threads.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from corebound.errors import HostError
 from corebound.machine.cgroups import (
@@ -23,15 +26,22 @@ from corebound.machine.cgroups import (
     quotas,
     throttling,
 )
-from corebound.machine.find_processes import with_descendants
 from corebound.machine.process_readings import (
-    MOST_IDLE,
-    ProcessFiles,
-    ProcessTotals,
-    Schedule,
-    what_would_allow,
+    HIDDEN,
+    ProcessReading,
+    allowed_cpus,
+    read_process,
 )
-from corebound.machine.procfs import TICK_NS
+from corebound.machine.procfs import (
+    TICK_NS,
+    ProcessStat,
+    below,
+    process_stat,
+    read,
+    readable,
+    running,
+    thread_ids,
+)
 from corebound.machine.sysfs import Files, read_cpu_list, read_integer, read_text, selected
 from corebound.machine.topology import CpuId
 from corebound.records.service_use import (
@@ -47,6 +57,13 @@ from corebound.records.telemetry import QuotaUse
 # Moves between CPUs are counted on this many threads, and as often as this in any interval.
 _TRACKED = 32
 _LOOKS, _SHORTEST_S = 40, 0.4
+# More idle threads than this are not read one by one: their names are not worth the time.
+_MOST_IDLE = 500
+
+# CPU time and run-queue wait of a thread since it started, in nanoseconds, and how often it began
+# to run: its `schedstat`.
+_Schedule = tuple[int, int, int]
+_NEW: _Schedule = (0, 0, 0)
 
 
 class _Moment(Struct, frozen=True):
@@ -54,10 +71,10 @@ class _Moment(Struct, frozen=True):
 
     at_ns: int
     boot_ticks: int
-    totals: dict[int, ProcessTotals]
-    schedules: dict[int, dict[int, Schedule]]
+    stats: dict[int, ProcessStat]
+    schedules: dict[int, dict[int, _Schedule]]
     throttled: dict[str, Throttling | None]
-    cpus: dict[CpuId, tuple[int, int]]
+    cpus: dict[CpuId, CpuUse]
 
 
 class ServiceSampler:
@@ -80,9 +97,9 @@ class ServiceSampler:
             clock_ns: The time since any moment.
         """
         self._roots, self._pause, self._clock_ns = tuple(roots), pause, clock_ns
-        self._root, self._tree, self._files = root, Files(root), ProcessFiles(str(root))
-        self._started = {pid: self._files.started(pid) for pid in roots}
-        self._visited: dict[int, list[CpuId]] = {}
+        self._tree, self._proc = Files(root), str(root / "proc")
+        self._started = {pid: self._stat(pid) for pid in roots}
+        self._visited: defaultdict[int, list[CpuId]] = defaultdict(list)
 
     def watch(self, duration_s: float) -> ServiceUse:
         """Watch the service for some seconds.
@@ -94,15 +111,30 @@ class ServiceSampler:
         limits = {pid: quotas(self._tree, process=str(pid)) for pid in self._roots}
         before = self._moment(limits)
         end_ns = before.at_ns + duration_s * 1e9
-        tracked = _busiest(before.schedules, _TRACKED)
+        tracked = _busiest(before.schedules)
         looks = 2
         while (left_s := (end_ns - self._clock_ns()) / 1e9) > 0:
             self._pause(min(left_s, max(_SHORTEST_S, duration_s / _LOOKS)))
-            self._look(tracked)
+            for pid, tid in tracked:
+                stat = self._stat(pid, tid)
+                if stat is not None and stat.state == "R":
+                    self._visited[tid].append(CpuId(stat.cpu))
             looks += 1
         after = self._moment(limits)
+        huge_pages = read_text(self._tree, "sys/kernel/mm/transparent_hugepage/enabled")
+        mode = selected(huge_pages) if huge_pages else None
+        nodes = read_cpu_list(self._tree, "sys/devices/system/node/online") or ()
         processes = tuple(
-            one for pid in sorted(after.totals) if (one := self._process(pid, before, after))
+            self._use(reading, before, after)
+            for pid, stat in sorted(after.stats.items())
+            if (
+                reading := read_process(
+                    pid, proc=self._proc, by_node=len(nodes) > 1, huge=mode == "madvise"
+                )
+            )
+            # Neither has it ended, nor has another process taken over its id.
+            and reading.started == stat.started
+            and after.schedules[pid]
         )
         if not processes:
             raise HostError(
@@ -110,199 +142,180 @@ class ServiceSampler:
                 where=f"process {', '.join(map(str, self._roots))}",
                 fix="Inspect a service that is running, or use a shorter --seconds.",
             )
-        first = str(processes[0].process.pid)
-        weight = lowest_weight(self._tree, process=first)
+        first = str(processes[0].pid)
         return ServiceUse(
             duration_ns=max(1, after.at_ns - before.at_ns),
             processes=processes,
-            quotas=_quotas(limits, before, after),
-            weight=weight,
+            quotas=tuple(_quotas(limits, before.throttled, after.throttled)),
+            weight=lowest_weight(self._tree, process=first),
             group=group_of(self._tree, process=first),
             group_cpus=cpuset(self._tree, process=first).cpus,
-            cpus=_cpu_use(before, after),
+            cpus={
+                cpu: CpuUse(now.idle_ns - then.idle_ns, now.steal_ns - then.steal_ns)
+                for cpu, now in after.cpus.items()
+                if (then := before.cpus.get(cpu))
+            },
             own_ns=time.thread_time_ns() - own_ns,
             samples=looks,
-            huge_pages=self._huge_pages(),
+            huge_pages=mode,
             autogroups=read_integer(self._tree, "proc/sys/kernel/sched_autogroup_enabled") == 1,
             hidden=tuple(_hidden(processes, limits)),
         )
 
-    def _members(self) -> set[int]:
-        """The processes of the service; one that took over the id of a root is none of them."""
-        running = self._files.processes()
-        roots = [pid for pid in self._roots if pid in running]
-        roots = [pid for pid in roots if running[pid][1] == self._started[pid]]
-        return with_descendants(roots, {pid: parent for pid, (parent, _, _) in running.items()})
+    def _stat(self, pid: int, tid: int | None = None) -> ProcessStat | None:
+        return process_stat(pid if tid is None else f"{pid}/task/{tid}", self._proc)
 
     def _moment(self, limits: dict[int, Quotas]) -> _Moment:
-        members = self._members()
-        totals = {pid: found for pid in members if (found := self._files.totals(pid))}
+        stats = running(self._proc)
+        # A process that took over the id of one that has ended is another one.
+        roots = {
+            pid
+            for pid, then in self._started.items()
+            if then and pid in stats and stats[pid].started == then.started
+        }
+        members = roots | below(roots, stats)
         folders = {quota.folder for known in limits.values() for quota in known.known}
         return _Moment(
             at_ns=self._clock_ns(),
             boot_ticks=time.clock_gettime_ns(time.CLOCK_BOOTTIME) // TICK_NS,
-            totals=totals,
-            schedules={pid: self._files.schedules(pid) for pid in totals},
+            stats={pid: stats[pid] for pid in members},
+            schedules={pid: self._schedules(pid) for pid in members},
             throttled={
                 folder: throttling(self._tree.read(f"{folder}/cpu.stat") or "")
                 for folder in folders
             },
-            cpus=_cpu_ticks(self._tree.read("proc/stat") or ""),
+            cpus=_cpus(self._tree.read("proc/stat") or ""),
         )
 
-    def _look(self, tracked: Collection[tuple[int, int]]) -> None:
-        for pid, tid in tracked:
-            seen = self._files.thread_cpu(pid, tid)
-            if seen is not None and seen[0] == "R":
-                self._visited.setdefault(tid, []).append(seen[1])
+    def _schedules(self, pid: int) -> dict[int, _Schedule]:
+        found = {}
+        for tid in thread_ids(pid, self._proc):
+            text = readable(f"{self._proc}/{pid}/task/{tid}/schedstat", is_short=True) or b""
+            if len(fields := text.split()) == 3:
+                found[tid] = (int(fields[0]), int(fields[1]), int(fields[2]))
+        return found
 
-    def _process(self, pid: int, before: _Moment, after: _Moment) -> ProcessUse | None:
-        """A process over the interval; None if it has ended."""
-        several_nodes = len(read_cpu_list(self._tree, "sys/devices/system/node/online") or ()) > 1
-        process = self._files.process(
-            pid, by_node=several_nodes, huge=self._huge_pages() == "madvise"
-        )
-        now, then = after.totals[pid], before.totals.get(pid)
-        if process is None or process.started != now.started:
-            return None
-        if then is None or then.started != now.started:
-            then = ProcessTotals(started=0, parent=0, cpu_ticks=0, minor_faults=0, major_faults=0)
-        base = before.schedules.get(pid, {}) if then.started else {}
+    def _use(self, process: ProcessReading, before: _Moment, after: _Moment) -> ProcessUse:
+        """A process over the interval, or since its start."""
+        pid = process.pid
+        now, then = after.stats[pid], before.stats.get(pid)
+        if then is not None and then.started != now.started:
+            then = None
+        base = before.schedules[pid] if then else {}
         threads = self._threads(pid, base, after.schedules[pid], before.boot_ticks)
-        # What children that have ended used before the interval is now part of their parent's.
-        ended = sum(
-            child.cpu_ticks
-            for child_pid, child in before.totals.items()
-            if child.parent == pid and child_pid not in after.totals
-        )
-        cpu_ns = (now.cpu_ticks - then.cpu_ticks - ended) * TICK_NS
+        minor, major = now.own_faults
+        ticks = _ticks(now)
+        if then is not None:
+            # What children that have ended used before the interval is now part of their parent's.
+            ended = sum(
+                _ticks(child)
+                for other, child in before.stats.items()
+                if child.parent == pid and other not in after.stats
+            )
+            ticks -= _ticks(then) + ended
+            minor, major = minor - then.own_faults[0], major - then.own_faults[1]
         return ProcessUse(
-            process=process,
+            **asdict(process),
             threads=threads,
             thread_count=len(after.schedules[pid]),
-            cpu_ns=max(cpu_ns, sum(thread.run_ns for thread in threads)),
-            minor_faults=now.minor_faults - then.minor_faults,
-            major_faults=now.major_faults - then.major_faults,
+            cpu_ns=max(ticks * TICK_NS, sum(thread.run_ns for thread in threads)),
+            minor_faults=minor,
+            major_faults=major,
         )
 
     def _threads(
-        self, pid: int, before: dict[int, Schedule], after: dict[int, Schedule], begin_ticks: int
+        self, pid: int, before: dict[int, _Schedule], after: dict[int, _Schedule], begin_ticks: int
     ) -> tuple[ThreadUse, ...]:
         """The threads that ran or waited, busiest first, and a limited number of the others."""
-        active: list[tuple[int, Schedule, Schedule]] = []
-        idle: list[tuple[int, Schedule, Schedule]] = []
-        for tid, now in after.items():
-            then = before.get(tid, Schedule(0, 0, 0))
-            (idle if now == then else active).append((tid, then, now))
+        idle = [tid for tid, now in after.items() if before.get(tid, _NEW) == now]
+        unread = set(idle[_MOST_IDLE:])
         threads = []
-        for tid, then, now in (*active, *idle[:MOST_IDLE]):
-            reading = self._files.thread(pid, tid, with_cpus=now != then)
-            if reading is None:
+        for tid in after.keys() - unread:
+            now, then = after[tid], before.get(tid, _NEW)
+            if (stat := self._stat(pid, tid)) is None:
                 continue
-            is_new = reading.started > begin_ticks or now.run_ns < then.run_ns
-            base = Schedule(0, 0, 0) if is_new else then  # another thread had this id
+            if stat.started > begin_ticks or now[0] < then[0]:
+                then = _NEW  # another thread had this id
+            run_ns, wait_ns, slices = (
+                max(0, new - old) for new, old in zip(now, then, strict=True)
+            )
             threads.append(
                 ThreadUse(
                     tid=tid,
-                    name=reading.name,
-                    started=reading.started,
-                    run_ns=now.run_ns - base.run_ns,
-                    wait_ns=max(0, now.wait_ns - base.wait_ns),
-                    slices=max(0, now.slices - base.slices),
-                    nice=reading.nice,
-                    policy=reading.policy,
-                    allowed=reading.allowed,
+                    name=stat.name,
+                    started=stat.started,
+                    run_ns=run_ns,
+                    wait_ns=wait_ns,
+                    slices=slices,
+                    nice=stat.nice,
+                    policy=stat.policy,
+                    allowed=self._allowed(pid, tid) if now != then else (),
                     visited=tuple(self._visited.get(tid, ())),
                 )
             )
         return tuple(sorted(threads, key=lambda thread: (-thread.ready_ns, thread.tid)))
 
-    def _huge_pages(self) -> str | None:
-        text = read_text(self._tree, "sys/kernel/mm/transparent_hugepage/enabled")
-        return None if text is None else selected(text)
+    def _allowed(self, pid: int, tid: int) -> tuple[CpuId, ...]:
+        if self._proc != "/proc":
+            return allowed_cpus(read(f"{self._proc}/{pid}/task/{tid}/status"))
+        try:
+            return tuple(CpuId(cpu) for cpu in sorted(os.sched_getaffinity(tid)))
+        except OSError:
+            return ()
 
 
-def _busiest(schedules: dict[int, dict[int, Schedule]], most: int) -> list[tuple[int, int]]:
+def _busiest(schedules: dict[int, dict[int, _Schedule]]) -> list[tuple[int, int]]:
     """The threads with most CPU time so far: process and thread id."""
-    threads = [
-        (times.run_ns, pid, tid) for pid, each in schedules.items() for tid, times in each.items()
-    ]
-    return [(pid, tid) for _, pid, tid in sorted(threads, reverse=True)[:most]]
+    threads = [(each[tid], pid, tid) for pid, each in schedules.items() for tid in each]
+    return [(pid, tid) for _, pid, tid in sorted(threads, reverse=True)[:_TRACKED]]
 
 
-def _quotas(limits: dict[int, Quotas], before: _Moment, after: _Moment) -> tuple[GroupUse, ...]:
+def _ticks(stat: ProcessStat) -> int:
+    """The CPU time of a process and of the children that it waited for."""
+    return sum((*stat.own_ticks, *stat.children_ticks))
+
+
+def _quotas(
+    limits: dict[int, Quotas],
+    before: dict[str, Throttling | None],
+    after: dict[str, Throttling | None],
+) -> list[GroupUse]:
     """Each quota of a root process once, the tightest first."""
     found: dict[str, GroupUse] = {}
     for known in limits.values():
         for quota in known.known:
-            periods, throttled_periods, throttled_ns = _increases(
-                before.throttled[quota.folder], after.throttled[quota.folder]
+            then, now = before[quota.folder], after[quota.folder]
+            counts: tuple[int | None, ...] = (None, None, None)
+            if then and now:
+                counts = tuple(max(0, new - old) for new, old in zip(now, then, strict=True))
+            use = QuotaUse(
+                cpus=quota.cpus,
+                period_us=quota.period_us,
+                **dict(zip(Throttling._fields, counts, strict=True)),
             )
-            found[quota.folder] = GroupUse(
-                quota=QuotaUse(
-                    cpus=quota.cpus,
-                    period_us=quota.period_us,
-                    periods=periods,
-                    throttled_periods=throttled_periods,
-                    throttled_ns=throttled_ns,
-                ),
-                folder=quota.folder,
-                is_own=quota.folder == known.own,
-            )
-    return tuple(sorted(found.values(), key=lambda group: group.quota.cpus))
+            is_own = quota.folder == known.own
+            found[quota.folder] = GroupUse(quota=use, folder=quota.folder, is_own=is_own)
+    return sorted(found.values(), key=lambda group: group.quota.cpus)
 
 
-def _increases(
-    before: Throttling | None, after: Throttling | None
-) -> tuple[int | None, int | None, int | None]:
-    """The periods, the throttled ones, and for how long, between two moments."""
-    if before is None or after is None:
-        return None, None, None
-    return (
-        max(0, after.periods - before.periods),
-        max(0, after.throttled_periods - before.throttled_periods),
-        max(0, after.throttled_ns - before.throttled_ns),
-    )
-
-
-def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> list[Hidden]:
-    found = []
-    names = {file for one in processes for file in one.process.hidden}
-    if names:
-        what, fix = what_would_allow(sorted(names))
-        pids = [str(one.process.pid) for one in processes if one.process.hidden]
+def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> Iterator[Hidden]:
+    if files := {file for one in processes for file in one.hidden}:
+        pids = [str(one.pid) for one in processes if one.hidden]
         listed = ", ".join(pids[:3]) + (f" and {len(pids) - 3} more" if len(pids) > 3 else "")
-        found.append(Hidden(what=f"of process {listed}: {what}", fix=fix))
-    for known in limits.values():
-        if known.unknown is not None and not known.known:
-            found.append(
-                Hidden(
-                    what=f"its CPU quota ({known.unknown})",
-                    fix="Run corebound on the host, outside of containers.",
-                )
-            )
-            break
-    return found
+        what = ", ".join(shows for file, shows in HIDDEN.items() if file in files)
+        fix = "Run it as root, or as the user of the process (CAP_SYS_PTRACE)."
+        yield Hidden(what=f"of process {listed}: {what}", fix=fix)
+    unknown = [one.unknown for one in limits.values() if one.unknown and not one.known]
+    if unknown:
+        fix = "Run corebound on the host, outside of containers."
+        yield Hidden(what=f"its CPU quota ({unknown[0]})", fix=fix)
 
 
-def _cpu_ticks(stat: str) -> dict[CpuId, tuple[int, int]]:
-    """The idle and the stolen ticks of each CPU, from /proc/stat; interrupts count as idle."""
-    ticks = {}
+def _cpus(stat: str) -> dict[CpuId, CpuUse]:
+    """The idle and the stolen time of each CPU, from /proc/stat; interrupts count as idle."""
+    found = {}
     for line in stat.splitlines():
-        fields = line.split()
-        if len(fields) > 8 and fields[0].startswith("cpu") and fields[0] != "cpu":
-            numbers = list(map(int, fields[1:9]))
-            ticks[CpuId(int(fields[0][3:]))] = (sum(numbers[3:7]), numbers[7])
-        elif not line.startswith("cpu"):
-            break
-    return ticks
-
-
-def _cpu_use(before: _Moment, after: _Moment) -> dict[CpuId, CpuUse]:
-    return {
-        cpu: CpuUse(
-            *((late - early) * TICK_NS for early, late in zip(before.cpus[cpu], now, strict=True))
-        )
-        for cpu, now in after.cpus.items()
-        if cpu in before.cpus
-    }
+        if line.startswith("cpu") and line[3].isdecimal():
+            cpu, *numbers = map(int, line[3:].split()[:9])
+            found[CpuId(cpu)] = CpuUse(sum(numbers[3:7]) * TICK_NS, numbers[7] * TICK_NS)
+    return found

@@ -21,7 +21,7 @@ class ThreadUse(Struct, frozen=True, kw_only=True, gc=False):
         run_ns, wait_ns: CPU time and run-queue wait within the interval.
         slices: How often it began to run: after it slept, or waited for a CPU.
         nice: Its nice value; policy: the kernel's number of its scheduling policy.
-        allowed: The CPUs that it may run on.
+        allowed: The CPUs that it may run on; empty if it did not run.
         visited: The CPUs that it was seen on, in order, when it was running.
     """
 
@@ -42,23 +42,33 @@ class ThreadUse(Struct, frozen=True, kw_only=True, gc=False):
         return self.run_ns + self.wait_ns
 
 
-class ProcessUse(Struct, frozen=True, kw_only=True):
-    """One process over the interval.
+class ProcessUse(ProcessReading, frozen=True, kw_only=True):
+    """One process at the end of the interval, and what it did.
 
     Attributes:
-        process: It at the end of the interval.
         threads: Its threads that were read, busiest first: all that ran.
         thread_count: How many it has.
         cpu_ns: Its CPU time, with that of ended threads and of children it waited for.
         minor_faults, major_faults: Its page faults.
     """
 
-    process: ProcessReading
     threads: tuple[ThreadUse, ...]
     thread_count: int
     cpu_ns: int
     minor_faults: int
     major_faults: int
+
+    @property
+    def ready_ns(self) -> int:
+        """How long its threads ran or waited to run."""
+        return max(self.cpu_ns, sum(thread.ready_ns for thread in self.threads))
+
+    @property
+    def cpus(self) -> frozenset[CpuId]:
+        """The CPUs that its threads may run on."""
+        return frozenset(cpu for thread in self.threads for cpu in thread.allowed) or frozenset(
+            self.allowed
+        )
 
 
 class GroupUse(Struct, frozen=True, kw_only=True):
@@ -76,13 +86,13 @@ class GroupUse(Struct, frozen=True, kw_only=True):
 
 
 class CpuUse(NamedTuple):
-    """How long a CPU was idle, or the hypervisor's, within the interval, in nanoseconds."""
+    """How long a CPU was idle, or the hypervisor's, in nanoseconds."""
 
     idle_ns: int
     steal_ns: int
 
 
-class Hidden(Struct, frozen=True, kw_only=True):
+class Hidden(NamedTuple):
     """What could not be seen, and what would allow it."""
 
     what: str

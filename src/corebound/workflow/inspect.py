@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound.diagnosis.diagnose import diagnose_service
@@ -19,22 +19,21 @@ from corebound.diagnosis.service_evidence import (
     ServiceEvidence,
     ServiceFinding,
     named_threads,
-    ready_ns,
+    service_evidence,
+    waited,
 )
 from corebound.errors import REGRESSION, HostError, InputError, report_os_errors
 from corebound.launch.service_sampler import ServiceSampler
 from corebound.machine import discovery, find_processes
-from corebound.machine.process_readings import ProcessFiles
 from corebound.machine.topology import Topology, cpu_list
-from corebound.present.inspect import State, headline, proof_command, shown_command
+from corebound.present.inspect import State, headline, shown_command
 from corebound.present.shown import Shown
 from corebound.records import atomic_write
-from corebound.records.service_use import Hidden, ProcessUse, ServiceUse
+from corebound.records.service_use import Hidden, ProcessUse, ServiceUse, ThreadUse
 from corebound.scenario.checks import OWN_VARIABLES
 from corebound.text import one_line
 from corebound.workflow.options import Argument, Option, request_of
 
-_ROOT = Path("/")
 _LONGEST_S = 3600
 _POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
 
@@ -57,13 +56,9 @@ class InspectRequest(Struct, frozen=True, kw_only=True):
     @property
     def target(self) -> str:
         """What is inspected, as the options of a command."""
-        if self.port is not None:
-            return f"--port {self.port}"
-        if self.name is not None:
-            return f"--name {shlex.quote(self.name)}"
-        if self.cgroup is not None:
-            return f"--cgroup {shlex.quote(self.cgroup)}"
-        return " ".join(map(str, self.pids))
+        named = {"port": self.port, "name": self.name, "cgroup": self.cgroup}
+        options = [f"--{name} {shlex.quote(str(one))}" for name, one in named.items() if one]
+        return " ".join((*options, *map(str, self.pids)))
 
 
 class Inspection(Shown, frozen=True, kw_only=True):
@@ -103,57 +98,49 @@ class Inspection(Shown, frozen=True, kw_only=True):
     def document(self) -> dict[str, Any]:
         """The same as plain data, as `corebound inspect --json` prints it."""
         service, use = self.service, self.service.use
-        cpus = frozenset(cpu.id for cpu in self.topology.allowed)
-        return {
+        minor_faults = sum(one.minor_faults for one in use.processes)
+        document: dict[str, Any] = {
             "state": self.state,
             "target": self.target,
-            "seconds": round(use.duration_ns / 1e9, 3),
+            "seconds": use.duration_ns / 1e9,
             "processes": [_process_document(one, service) for one in use.processes],
             "limits": {
+                "host": len(self.topology.cpus),
+                "smt": self.topology.has_smt,
                 "host_cpus": cpu_list(cpu.id for cpu in self.topology.cpus),
-                "cpus": cpu_list(cpus),
-                "quota_cpus": min((one.quota.cpus for one in use.quotas), default=None),
+                "cpus": cpu_list(cpu.id for cpu in self.topology.allowed),
+                "quota_cpus": service.runnable_cpus,
                 "quotas": [
-                    {
-                        "cpus": one.quota.cpus,
-                        "group": one.folder,
-                        "own": one.is_own,
-                        "periods": one.quota.periods,
-                        "throttled_periods": one.quota.throttled_periods,
-                    }
+                    {"group": one.folder, "own": one.is_own, **to_builtins(one.quota)}
                     for one in use.quotas
                 ],
                 "cpu_weight": use.weight.weight if use.weight else None,
             },
             "use": {
-                "busy_cpus": _rounded(service.busy_cpus),
-                "wait_share": _rounded(service.wait_share),
-                "foreign_cpus": _rounded(service.foreign_share * len(service.cpus)),
-                "steal_cpus": _rounded(service.steal_share * len(service.cpus)),
+                "busy_cpus": service.busy_cpus,
+                "wait_share": service.wait_share,
+                "throttled_share": service.throttled_share,
+                "foreign_cpus": service.foreign_share * len(service.cpus),
+                "steal_cpus": service.steal_share * len(service.cpus),
                 "migrations": service.migrations,
-                "major_faults_per_s": _rounded(service.major_faults_per_s),
-                "minor_faults_per_s": _rounded(service.minor_faults_per_s),
+                "major_faults_per_s": service.major_faults_per_s,
+                "minor_faults_per_s": minor_faults / use.duration_ns * 1e9,
+                "swap_bytes": service.swap_bytes,
             },
-            "findings": [
-                {
-                    "rule": one.rule,
-                    "certainty": one.certainty,
-                    "what": one.what,
-                    "evidence": one.evidence,
-                    "set": one.line,
-                    "fix": one.fix,
-                    "prove": proof_command(one, self.target),
-                    "pids": one.pids,
-                }
-                for one in self.findings
-            ],
-            "unseen": [{"what": one.what, "fix": one.fix} for one in use.hidden],
-            "cost": {
-                "cpu_share": round(use.own_ns / use.duration_ns, 5),
-                "samples": use.samples,
-            },
+            "findings": [self._finding_document(one) for one in self.findings],
+            "unseen": [one._asdict() for one in use.hidden],
+            "cost": {"cpu_share": use.own_ns / use.duration_ns, "samples": use.samples},
             "saved": str(self.saved) if self.saved else None,
         }
+        return _rounded(document)
+
+    def _finding_document(self, one: ServiceFinding) -> dict[str, Any]:
+        names = ("rule", "certainty", "what", "evidence", "fix", "pids")
+        command = f"corebound inspect {self.target}"
+        if one.assignment is not None:
+            command += " --save service.yaml && corebound run service.yaml"
+        fields = {name: getattr(one, name) for name in names}
+        return {**fields, "set": one.line, "prove": command}
 
     def heading(self) -> str:
         """The number of findings, or that there are none."""
@@ -195,12 +182,8 @@ def inspect(
     return inspect_service(request_of(InspectRequest, locals()))
 
 
-def inspect_service(request: InspectRequest, *, root: Path = _ROOT) -> Inspection:
+def inspect_service(request: InspectRequest) -> Inspection:
     """Do what `inspect` does, for a request.
-
-    Args:
-        request: The service and the interval.
-        root: The folder that contains proc/ and sys/.
 
     Raises:
         InputError: As for `inspect`.
@@ -212,11 +195,10 @@ def inspect_service(request: InspectRequest, *, root: Path = _ROOT) -> Inspectio
             where="--seconds",
             fix="Write a number of seconds, such as 30.",
         )
-    roots = _roots(request, root)
-    use = ServiceSampler(roots, root=root).watch(request.seconds)
+    use = ServiceSampler(_roots(request)).watch(request.seconds)
     inspection = judge(use, discovery.live_topology(), target=request.target)
     if request.save is not None:
-        _save(request.save, inspection, root)
+        _save(request.save, inspection)
     return replace(inspection, saved=request.save)
 
 
@@ -230,7 +212,7 @@ def judge(use: ServiceUse, topology: Topology, *, target: str) -> Inspection:
     """
     allowed = use.group_cpus or frozenset(cpu.id for cpu in topology.cpus)
     cpus = tuple(replace(cpu, allowed=cpu.id in allowed) for cpu in topology.cpus)
-    topology, service = replace(topology, cpus=cpus), ServiceEvidence(use)
+    topology, service = replace(topology, cpus=cpus), service_evidence(use)
     findings = diagnose_service(service, topology)
     state: State = "healthy"
     if findings:
@@ -244,85 +226,85 @@ def judge(use: ServiceUse, topology: Topology, *, target: str) -> Inspection:
     )
 
 
-def _roots(request: InspectRequest, root: Path) -> tuple[int, ...]:
+def _roots(request: InspectRequest) -> tuple[int, ...]:
     """The processes that a request names."""
-    named = [request.pids or None, request.port, request.name, request.cgroup]
-    if sum(one is not None for one in named) != 1:
-        raise InputError(
-            what="name one service: by process ids, `--port`, `--name` or `--cgroup`.",
-            where="corebound inspect",
-            fix="For example `corebound inspect 4711`.",
-        )
-    files = ProcessFiles(str(root))
-    if request.port is not None:
-        return find_processes.of_port(request.port, files, root=root)
-    if request.name is not None:
-        return find_processes.of_name(request.name, files, own=os.getpid())
-    if request.cgroup is not None:
-        return find_processes.of_cgroup(request.cgroup, files, root=root)
-    return find_processes.of_ids(request.pids, files)
+    match (request.pids, request.port, request.name, request.cgroup):
+        case ((_, *_), None, None, None):
+            return find_processes.of_ids(request.pids)
+        case ((), int(port), None, None):
+            return find_processes.of_port(port)
+        case ((), None, str(name), None):
+            return find_processes.of_name(name, own=os.getpid())
+        case ((), None, None, str(path)):
+            return find_processes.of_cgroup(path)
+    raise InputError(
+        what="name one service: by process ids, `--port`, `--name` or `--cgroup`.",
+        where="corebound inspect",
+        fix="For example `corebound inspect 4711`.",
+    )
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+def _rounded(value: Any) -> Any:
+    """The same with every fraction rounded to 5 digits after the point."""
+    match value:
+        case float():
+            return round(value, 5)
+        case dict():
+            return {name: _rounded(one) for name, one in value.items()}
+        case list():
+            return [_rounded(one) for one in value]
+    return value
+
+
+# What the document has of a process as it was read.
+_READ = (
+    *("pid", "parent", "user", "inner_pid", "libraries", "variables", "major_faults"),
+    *("swap_bytes", "resident_bytes", "node_bytes"),
+)
 
 
 def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, Any]:
     """A process as plain data."""
-    process, computing = one.process, service.computing(one)
-    duration_ns = service.use.duration_ns
+    computing, duration_ns = service.computing[one.pid], service.use.duration_ns
+
+    def use(threads: Sequence[ThreadUse]) -> dict[str, Any]:
+        return {
+            "threads": len(threads),
+            "computing": sum(thread in computing for thread in threads),
+            "busy_cpus": sum(thread.run_ns for thread in threads) / duration_ns,
+            "waiting_cpus": sum(thread.wait_ns for thread in threads) / duration_ns,
+            "wait_share": waited(threads) or 0.0,
+        }
+
+    pools = [{"name": one_line(name), **use(each)} for name, each in named_threads(one).items()]
     busiest = one.threads[0] if one.threads else None
-    ready = sum(thread.ready_ns for thread in one.threads)
     return {
-        "pid": process.pid,
-        "parent": process.parent,
-        "name": one_line(process.name),
-        "command": shown_command(process.command),
-        "user": process.user,
-        "inner_pid": process.inner_pid,
+        **{name: getattr(one, name) for name in _READ},
+        **use(one.threads),
+        "name": one_line(one.name),
+        "command": shown_command(one.command),
+        "works": one in service.active,
         "threads": one.thread_count,
-        "computing": len(computing),
-        "cpus": cpu_list(service.affinity(one)),
+        "busy_cpus": one.cpu_ns / duration_ns,
+        "cpus": cpu_list(one.cpus),
         "nice": busiest.nice if busiest else None,
         "policy": _POLICIES.get(busiest.policy, "unknown") if busiest else None,
-        "pools": [
-            {
-                "name": one_line(name),
-                "threads": len(threads),
-                "computing": sum(thread in computing for thread in threads),
-                "busy_cpus": _rounded(sum(thread.run_ns for thread in threads) / duration_ns),
-                "wait_share": _rounded(
-                    sum(thread.wait_ns for thread in threads)
-                    / max(1, sum(thread.ready_ns for thread in threads))
-                ),
-            }
-            for name, threads in named_threads(one).items()
-        ],
-        "libraries": process.libraries,
-        "variables": process.variables,
-        "busy_cpus": _rounded(one.cpu_ns / duration_ns),
-        "wait_share": _rounded(sum(thread.wait_ns for thread in one.threads) / max(1, ready)),
-        "major_faults": one.major_faults,
-        "swap_bytes": process.swap_bytes,
-        "resident_bytes": process.resident_bytes,
-        "node_bytes": process.node_bytes,
+        "pools": sorted(pools, key=lambda each: -each["busy_cpus"] - each["waiting_cpus"]),
     }
 
 
-def _save(file: Path, inspection: Inspection, root: Path) -> None:
+def _save(file: Path, inspection: Inspection) -> None:
     """Write a scenario that starts the busiest process that is nobody's child in the service."""
-    uses = inspection.service.use.processes
-    pids = {one.process.pid for one in uses}
-    tops = [one for one in uses if one.process.parent not in pids]
-    top = max(tops, key=ready_ns)
-    if not top.process.command:
+    uses = {one.pid: one for one in inspection.service.use.processes}
+    tops = [one for one in uses.values() if one.parent not in uses]
+    top = max(tops, key=lambda one: one.ready_ns)
+    if not top.command:
         raise InputError(
-            what="this process has no command line: it is part of the kernel.",
-            where=f"process {top.process.pid}",
-            fix="Inspect a program.",
+            what="this process has no command line.",
+            where=f"process {top.pid}",
+            fix="Inspect the program that starts it.",
         )
-    ports = find_processes.ports_of(pids, root=root)
-    text = scenario_text(inspection, top, ports)
+    text = scenario_text(inspection, top, find_processes.ports_of(uses))
     with report_os_errors("cannot write", where=file, fix="Name a file that you may write."):
         atomic_write.put(file, text.encode())
 
@@ -335,20 +317,19 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         top: Its process that starts the others.
         ports: The TCP ports on which it listens.
     """
-    service = inspection.service
-    slug = re.sub(r"[^a-z0-9]+", "-", top.process.name.lower()).strip("-") or "service"
-    command, port = _with_port(top.process.command, ports)
+    slug = re.sub(r"[^a-z0-9]+", "-", top.name.lower()).strip("-") or "service"
+    command, port = _with_port(top.command, ports)
     workload: dict[str, Any] = {"command": list(command)}
     if ports:
         url = f"http://127.0.0.1:{port}/"
         workload = {"server": workload, "requests": {"url": url}}
     matrix, env = _settings(inspection)
-    if quota := min((one.quota.cpus for one in service.use.quotas), default=None):
-        matrix["cpu_quota"] = [quota]
+    if inspection.service.runnable_cpus:
+        matrix["cpu_quota"] = [inspection.service.runnable_cpus]
     scenario: dict[str, Any] = {
         "schema": 1,
         "name": slug,
-        "title": one_line(" ".join(shown_command(top.process.command)))[:80],
+        "title": one_line(" ".join(shown_command(top.command)))[:80],
         "question": "What does following the findings gain?",
         "workload": workload,
         "environment": "host",
@@ -363,7 +344,7 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         "# - The command runs in the folder of this file, in the foreground.",
         "# - It gets few variables. Name others under `pass_env`.",
     ]
-    if shown_command(top.process.command) != tuple(map(one_line, top.process.command)):
+    if shown_command(top.command) != tuple(map(one_line, top.command)):
         notes.append("# - `command` holds what may be secret. Take it from `pass_env` instead.")
     if ports:
         notes.append("# - Set the address, and a body, of a typical request.")
@@ -378,7 +359,7 @@ def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
     now = {
         name: value
         for one in inspection.service.use.processes
-        for name, value in one.process.variables.items()
+        for name, value in one.variables.items()
     }
     tried: dict[str, str] = {}
     for finding in inspection.findings:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
-from corebound.diagnosis.diagnose import diagnose_service
-from corebound.diagnosis.service_evidence import ServiceEvidence, ServiceFinding
+from corebound.diagnosis.diagnose import SHARED_RULES, diagnose_service
+from corebound.diagnosis.service import PROCESS_RULES, SERVICE_RULES
+from corebound.diagnosis.service_evidence import ServiceFinding, service_evidence
 from corebound.machine.cgroups import CpuWeight
 from corebound.machine.topology import CpuId, Topology
 from corebound.records.service_use import CpuUse, ServiceUse
 from support.build import a_host
+from support.paths import ROOT
 from support.services import (
     DURATION_NS,
     a_group_use,
@@ -23,6 +29,7 @@ from support.services import (
 
 TWO_CPUS = a_host()
 OPENMP = ("libgomp.so.1",)
+PYTHON = ("/usr/bin/python3", "app.py")
 FULL = {0: 0.0, 1: 0.0}
 
 
@@ -239,12 +246,29 @@ REPORTED = {
         "one-thread-works",
         "",
     ),
+    "one busy thread of a pool": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=0, started=900),
+                a_thread_use(101, run=1.0),
+                *(a_thread_use(tid, run=0.001) for tid in range(102, 109)),
+            ),
+            idle={0: 0.0, 1: 0.6},
+        ),
+        "one-thread-works",
+        "",
+    ),
+    "Python threads that take turns": Situation(
+        a_service_use(a_process_use(*a_pool(100, 50, run=0.02, slices=2_000), command=PYTHON)),
+        "interpreter-lock",
+        "",
+    ),
 }
 
 
 def findings_in(use: ServiceUse, host: Topology = TWO_CPUS) -> dict[str, ServiceFinding]:
     """The findings by rule."""
-    return {one.rule: one for one in diagnose_service(ServiceEvidence(use), host)}
+    return {one.rule: one for one in diagnose_service(service_evidence(use), host)}
 
 
 @pytest.mark.parametrize("situation", REPORTED)
@@ -257,6 +281,33 @@ def test_a_rule_reports_a_service_with_what_to_set(situation: str) -> None:
     assert finding.pids
     assert finding.what
     assert finding.fix
+
+
+def names_of(rule: Callable[..., object]) -> set[str]:
+    """The names of the findings that a rule's code can report."""
+    named: list[ast.expr] = []
+    for call in ast.walk(ast.parse(inspect.getsource(rule))):
+        if isinstance(call, ast.Call):
+            named += [one.value for one in call.keywords if one.arg == "rule"]
+            if isinstance(call.func, ast.Name) and call.func.id == "_finding":
+                named.append(call.args[0])
+    constants = (one for expression in named for one in ast.walk(expression))
+    return {str(one.value) for one in constants if isinstance(one, ast.Constant)}
+
+
+FINDINGS = set[str]().union(*map(names_of, (*SHARED_RULES, *SERVICE_RULES, *PROCESS_RULES)))
+
+
+def test_every_finding_that_a_service_can_have_is_specified_here() -> None:
+    assert {rule for _, rule, _, _ in REPORTED.values()} == FINDINGS
+
+
+def test_the_guide_lists_every_finding_with_its_fix() -> None:
+    guide = (ROOT / "docs/how-to/inspect.md").read_text("utf-8")
+
+    rows = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| [^|]+ \|$", guide, re.MULTILINE)
+
+    assert sorted(rows) == sorted(FINDINGS)
 
 
 HEALTHY = {
@@ -306,6 +357,34 @@ HEALTHY = {
     "huge pages on request, and few faults": a_service_use(a_process_use(anonymous_bytes=1 << 30)),
     "no huge pages, but little memory": a_service_use(a_process_use(), huge_pages="never"),
     "a low weight on a quiet host": a_service_use(weight=CpuWeight(10, "sys/fs/cgroup/app")),
+    "Python threads with too little work for the lock to matter": a_service_use(
+        a_process_use(*a_pool(100, 4, run=0.15), command=PYTHON)
+    ),
+    "Python threads that release the lock, beside others": a_service_use(
+        a_process_use(*a_pool(100, 2, run=0.5, wait=0.1, slices=10_000), command=PYTHON),
+        idle={0: 0.5, 1: 0.5},
+    ),
+    "a Python thread that computes, and others that sleep": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=1.0, started=900),
+            *(a_thread_use(tid, run=0.002) for tid in range(101, 110)),
+            command=PYTHON,
+        )
+    ),
+    "an event loop with the helpers of its runtime": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=1.0, started=900),
+            *(a_thread_use(tid, run=0) for tid in range(101, 105)),
+            command=("node", "app.js"),
+        )
+    ),
+    "a pool with a slow thread": a_service_use(
+        a_process_use(
+            *a_pool(100, 7, run=0.05),
+            a_thread_use(107, run=0.95),
+            libraries=OPENMP,
+        )
+    ),
     "faults while it reads its libraries": a_service_use(a_process_use(major_faults=200)),
 }
 
@@ -319,7 +398,7 @@ def test_nothing_is_said_of_an_idle_service_however_it_was_started() -> None:
     threads = a_pool(100, 8, run=0.001, cpus=(0,), nice=10)
     idle = a_service_use(a_process_use(*threads, variables={"OMP_NUM_THREADS": "8"}))
 
-    assert ServiceEvidence(idle).is_idle
+    assert service_evidence(idle).is_idle
     assert not findings_in(idle)
 
 
@@ -411,6 +490,6 @@ def test_a_parent_that_only_waits_for_its_workers_is_no_worker() -> None:
 
 def test_python_threads_that_share_the_lock_are_no_pool() -> None:
     threads = a_pool(100, 5, run=0.1, wait=0.4)
-    use = a_service_use(a_process_use(*threads, command=("/usr/bin/python3", "app.py")), idle=FULL)
+    use = a_service_use(a_process_use(*threads, command=PYTHON), idle=FULL)
 
     assert set(findings_in(use)) == {"foreign-load"}

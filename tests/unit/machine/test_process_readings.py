@@ -10,7 +10,6 @@ import pytest
 from corebound.errors import HostError, InputError
 from corebound.launch.service_sampler import ServiceSampler
 from corebound.machine import find_processes
-from corebound.machine.process_readings import ProcessFiles
 from corebound.records.service_use import ServiceUse
 from support.services import SECOND_NS, ProcTree
 
@@ -62,7 +61,7 @@ def test_descendants_belong_to_the_service_and_others_do_not(tree: ProcTree) -> 
 
     use = Watch(tree, 100)()
 
-    assert [one.process.pid for one in use.processes] == [100, 101, 102]
+    assert [one.pid for one in use.processes] == [100, 101, 102]
 
 
 def test_only_variables_about_threads_and_memory_are_kept(tree: ProcTree) -> None:
@@ -72,7 +71,7 @@ def test_only_variables_about_threads_and_memory_are_kept(tree: ProcTree) -> Non
 
     (process,) = Watch(tree, 100)().processes
 
-    assert process.process.variables == {"OMP_NUM_THREADS": "4", "LD_PRELOAD": "a"}
+    assert process.variables == {"OMP_NUM_THREADS": "4", "LD_PRELOAD": "a"}
 
 
 def test_one_library_in_two_folders_is_loaded_twice(tree: ProcTree) -> None:
@@ -83,7 +82,7 @@ def test_one_library_in_two_folders_is_loaded_twice(tree: ProcTree) -> None:
 
     (process,) = Watch(tree, 100)().processes
 
-    assert process.process.libraries == ("libgomp.so.1", "libgomp.so.1 (copy 2)")
+    assert process.libraries == ("libgomp.so.1", "libgomp.so.1 (copy 2)")
 
 
 def test_what_cannot_be_read_is_named_with_what_would_allow_it(tree: ProcTree) -> None:
@@ -109,7 +108,7 @@ def test_a_name_may_contain_anything(tree: ProcTree) -> None:
 
     (process,) = Watch(tree, 100)().processes
 
-    assert process.process.name == "a) R 1 (\x1b[2J"
+    assert process.name == "a) R 1 (\x1b[2J"
 
 
 def test_threads_that_ran_are_read_even_among_thousands(tree: ProcTree) -> None:
@@ -129,7 +128,7 @@ def test_processes_are_found_by_a_part_of_their_command_line(tree: ProcTree) -> 
     tree.process(200, command="uvicorn\0app:app\0")
     tree.process(201, parent=200, command="uvicorn\0worker\0")
 
-    found = find_processes.of_name("uvicorn", ProcessFiles(str(tree.root)), own=1)
+    found = find_processes.of_name("uvicorn", own=1, root=tree.root)
 
     assert found == (200,)
 
@@ -139,4 +138,37 @@ def test_the_asking_shell_does_not_match_its_own_words(tree: ProcTree) -> None:
     tree.process(301, parent=300, command="inspect\0--name\0uvicorn")
 
     with pytest.raises(InputError):
-        find_processes.of_name("uvicorn", ProcessFiles(str(tree.root)), own=301)
+        find_processes.of_name("uvicorn", own=301, root=tree.root)
+
+
+def test_a_cgroup_that_vanishes_meanwhile_has_a_quota_without_counts(tree: ProcTree) -> None:
+    tree.process(100, cgroup="0::/app\n")
+    tree.write("proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n")
+    tree.write("sys/fs/cgroup/app/cpu.max", "50000 100000\n")
+    tree.write("sys/fs/cgroup/app/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_usec 2\n")
+    watch = Watch(tree, 100)
+    watch.meanwhile = lambda: tree.remove("sys/fs/cgroup/app/cpu.stat")
+
+    (group,) = watch().quotas
+
+    assert (group.quota.cpus, group.quota.periods) == (0.5, None)
+    assert group.is_own
+
+
+def test_what_children_used_before_they_ended_meanwhile_is_not_counted_again(
+    tree: ProcTree,
+) -> None:
+    tree.process(101, parent=100, ticks=500)
+    tree.thread(101, 101)
+    watch = Watch(tree, 100)
+
+    def end() -> None:
+        # The parent has waited for it: 500 ticks of before, and 20 of meanwhile.
+        tree.process(100, ticks=520)
+        tree.remove("proc/101/stat")
+
+    watch.meanwhile = end
+
+    (process,) = watch().processes
+
+    assert process.cpu_ns == 20 * 10_000_000

@@ -85,11 +85,8 @@ def test_names_of_processes_and_threads_cannot_write_to_the_terminal() -> None:
 
 
 def _texts(result: Inspection) -> list[str]:
-    sections = inspect_sections(
-        result.service, result.findings, result.topology, state=result.state, target="100"
-    )
     texts = []
-    for section in sections:
+    for section in inspect_sections(result.document):
         match section:
             case Sentence():
                 texts.append(section.text)

@@ -50,17 +50,7 @@ def inspect(request: InspectRequest, *, every: Every = None, as_json: Json = Fal
     if as_json:
         print_json(inspection.document)
     else:
-        console = Console()
-        print_sections(
-            inspect_sections(
-                inspection.service,
-                inspection.findings,
-                inspection.topology,
-                state=inspection.state,
-                target=inspection.target,
-            ),
-            console,
-        )
+        print_sections(inspect_sections(inspection.document), Console())
         if inspection.saved is not None:
             typer.echo(f"Wrote {inspection.saved}. `corebound check {inspection.saved}` checks it.")
     raise typer.Exit(inspection.exit_code)
@@ -77,5 +67,4 @@ def _watch(request: InspectRequest, *, as_json: bool) -> NoReturn:
         if as_json:
             print_json(inspection.document)
         else:
-            at = clock.timestamp()[11:19]
-            typer.echo(watch_line(inspection.service, inspection.findings, at))
+            typer.echo(watch_line(inspection.document, clock.timestamp()[11:19]))
