@@ -302,10 +302,6 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """What these times are of."""
         return "request" if any(launch.served for launch in self.ok) else "iteration"
 
-    def of_launches(self, number: int) -> tuple[str, ...]:
-        """In how many of its launches something was seen, as a line."""
-        return (f"in {number} of {len(self.ok)} launches",)
-
     runnable_cpus = None
     over = "per launch"
     is_pinned = False

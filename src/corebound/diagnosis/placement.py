@@ -183,7 +183,7 @@ def workers_overlap(cell: Subject, evidence: Evidence) -> Finding | None:
             f"{pairs} pairs of {cell.workers} workers overlap"
             if pairs > 1
             else f"one pair of {cell.workers} workers overlaps",
-            *cell.of_launches(launches),
+            *((f"in {launches} of {len(cell.affinities)} launches",) if evidence.cells else ()),
         ),
         fix=f"Give each worker its own CPUs: {binding}, or run at most one worker per core.",
         # At worst, each worker may get only half of a shared CPU.

@@ -215,11 +215,6 @@ class ServiceEvidence(Struct, frozen=True, kw_only=True):
         }
         return sum(cpus <= free for cpus in cores.values())
 
-    def of_launches(self, number: int) -> tuple[str, ...]:
-        """Nothing: it was started once."""
-        del number
-        return ()
-
     def disturbed(self, cause: Cause) -> Disturbed | None:
         """Whether others, or a hypervisor, took its CPUs."""
         cpus = len(self.cpus)

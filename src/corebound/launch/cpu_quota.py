@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.errors import LaunchError
 from corebound.machine.cgroups import (
@@ -418,27 +419,16 @@ class QuotaMeter:
         self.use: QuotaUse | None = None
         self._pids, self._tree = tuple(pids), tree
         self._quota: Quota | None = None
-        self._before: Throttling | None = None
 
     def start(self) -> None:
         """Read the counters when the workers start to measure."""
         self._quota = self._weakest()
-        self._before = self._counters()
 
     def stop(self) -> None:
         """Read them again at the end, and the quota too: a worker may have left its cgroup."""
-        quota, before, now = self._quota, self._before, self._counters()
-        if quota is None or (last := self._weakest()) is None:
-            return
-        self.use = QuotaUse(
-            cpus=max(quota.cpus, last.cpus),
-            period_us=quota.period_us,
-            periods=now.periods - before.periods if now and before else None,
-            throttled_periods=(
-                now.throttled_periods - before.throttled_periods if now and before else None
-            ),
-            throttled_ns=now.throttled_ns - before.throttled_ns if now and before else None,
-        )
+        if self._quota is not None and (last := self._weakest()) is not None:
+            use = use_since(self._quota, self._tree)
+            self.use = replace(use, cpus=max(use.cpus, last.cpus))
 
     def _weakest(self) -> Quota | None:
         """The quota of the worker that is limited least; None if one of them has none."""
@@ -448,7 +438,12 @@ class QuotaMeter:
             return None
         return max(known, key=lambda each: each.cpus)
 
-    def _counters(self) -> Throttling | None:
-        if self._quota is None:
-            return None
-        return throttling(self._tree.read(f"{self._quota.folder}/cpu.stat") or "")
+
+def use_since(quota: Quota, tree: Tree) -> QuotaUse:
+    """What a quota did since it was read; the counts are None if the kernel shows none."""
+    before, now = quota.throttling, throttling(tree.read(f"{quota.folder}/cpu.stat") or "")
+    counts: dict[str, int | None] = dict.fromkeys(Throttling._fields)
+    if before and now:
+        increases = (max(0, new - old) for old, new in zip(before, now, strict=True))
+        counts = dict(zip(Throttling._fields, increases, strict=True))
+    return QuotaUse(cpus=quota.cpus, period_us=quota.period_us, **counts)

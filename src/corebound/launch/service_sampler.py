@@ -17,15 +17,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from corebound.errors import HostError
-from corebound.machine.cgroups import (
-    Quotas,
-    Throttling,
-    cpuset,
-    group_of,
-    lowest_weight,
-    quotas,
-    throttling,
-)
+from corebound.launch.cpu_quota import use_since
+from corebound.machine.cgroups import Quotas, cpuset, group_of, lowest_weight, quotas
 from corebound.machine.process_readings import (
     HIDDEN,
     ProcessReading,
@@ -52,7 +45,6 @@ from corebound.records.service_use import (
     ServiceUse,
     ThreadUse,
 )
-from corebound.records.telemetry import QuotaUse
 
 # Moves between CPUs are counted on this many threads, and as often as this in any interval.
 _TRACKED = 32
@@ -73,7 +65,6 @@ class _Moment(Struct, frozen=True):
     boot_ticks: int
     stats: dict[int, ProcessStat]
     schedules: dict[int, dict[int, _Schedule]]
-    throttled: dict[str, Throttling | None]
     cpus: dict[CpuId, CpuUse]
 
 
@@ -109,7 +100,7 @@ class ServiceSampler:
         """
         own_ns = time.thread_time_ns()
         limits = {pid: quotas(self._tree, process=str(pid)) for pid in self._roots}
-        before = self._moment(limits)
+        before = self._moment()
         end_ns = before.at_ns + duration_s * 1e9
         tracked = _busiest(before.schedules)
         looks = 2
@@ -120,7 +111,16 @@ class ServiceSampler:
                 if stat is not None and stat.state == "R":
                     self._visited[tid].append(CpuId(stat.cpu))
             looks += 1
-        after = self._moment(limits)
+        after = self._moment()
+        groups = {
+            quota.folder: GroupUse(
+                quota=use_since(quota, self._tree),
+                folder=quota.folder,
+                is_own=quota.folder == known.own,
+            )
+            for known in limits.values()
+            for quota in known.known
+        }
         huge_pages = read_text(self._tree, "sys/kernel/mm/transparent_hugepage/enabled")
         mode = selected(huge_pages) if huge_pages else None
         nodes = read_cpu_list(self._tree, "sys/devices/system/node/online") or ()
@@ -146,7 +146,7 @@ class ServiceSampler:
         return ServiceUse(
             duration_ns=max(1, after.at_ns - before.at_ns),
             processes=processes,
-            quotas=tuple(_quotas(limits, before.throttled, after.throttled)),
+            quotas=tuple(sorted(groups.values(), key=lambda group: group.quota.cpus)),
             weight=lowest_weight(self._tree, process=first),
             group=group_of(self._tree, process=first),
             group_cpus=cpuset(self._tree, process=first).cpus,
@@ -165,7 +165,7 @@ class ServiceSampler:
     def _stat(self, pid: int, tid: int | None = None) -> ProcessStat | None:
         return process_stat(pid if tid is None else f"{pid}/task/{tid}", self._proc)
 
-    def _moment(self, limits: dict[int, Quotas]) -> _Moment:
+    def _moment(self) -> _Moment:
         stats = running(self._proc)
         # A process that took over the id of one that has ended is another one.
         roots = {
@@ -174,16 +174,11 @@ class ServiceSampler:
             if then and pid in stats and stats[pid].started == then.started
         }
         members = roots | below(roots, stats)
-        folders = {quota.folder for known in limits.values() for quota in known.known}
         return _Moment(
             at_ns=self._clock_ns(),
             boot_ticks=time.clock_gettime_ns(time.CLOCK_BOOTTIME) // TICK_NS,
             stats={pid: stats[pid] for pid in members},
             schedules={pid: self._schedules(pid) for pid in members},
-            throttled={
-                folder: throttling(self._tree.read(f"{folder}/cpu.stat") or "")
-                for folder in folders
-            },
             cpus=_cpus(self._tree.read("proc/stat") or ""),
         )
 
@@ -273,29 +268,6 @@ def _busiest(schedules: dict[int, dict[int, _Schedule]]) -> list[tuple[int, int]
 def _ticks(stat: ProcessStat) -> int:
     """The CPU time of a process and of the children that it waited for."""
     return sum((*stat.own_ticks, *stat.children_ticks))
-
-
-def _quotas(
-    limits: dict[int, Quotas],
-    before: dict[str, Throttling | None],
-    after: dict[str, Throttling | None],
-) -> list[GroupUse]:
-    """Each quota of a root process once, the tightest first."""
-    found: dict[str, GroupUse] = {}
-    for known in limits.values():
-        for quota in known.known:
-            then, now = before[quota.folder], after[quota.folder]
-            counts: tuple[int | None, ...] = (None, None, None)
-            if then and now:
-                counts = tuple(max(0, new - old) for new, old in zip(now, then, strict=True))
-            use = QuotaUse(
-                cpus=quota.cpus,
-                period_us=quota.period_us,
-                **dict(zip(Throttling._fields, counts, strict=True)),
-            )
-            is_own = quota.folder == known.own
-            found[quota.folder] = GroupUse(quota=use, folder=quota.folder, is_own=is_own)
-    return sorted(found.values(), key=lambda group: group.quota.cpus)
 
 
 def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> Iterator[Hidden]:

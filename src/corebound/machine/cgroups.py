@@ -242,6 +242,18 @@ def group_of(tree: Tree, *, process: str) -> str:
     return groups.get("cpu", groups.get("", ""))
 
 
+class Throttling(NamedTuple):
+    """What a cgroup's quota did so far.
+
+    `throttled_ns` is summed over the CPUs on which threads were stopped. `periods` counts those
+    in which the group ran.
+    """
+
+    throttled_periods: int
+    throttled_ns: int
+    periods: int
+
+
 class Quota(Struct, frozen=True, kw_only=True):
     """A CPU-time quota.
 
@@ -249,14 +261,14 @@ class Quota(Struct, frozen=True, kw_only=True):
         cpus: The CPU time that it allows, in CPUs.
         period_us: The period in which it allows that time.
         folder: The cgroup's folder.
-        throttled: In how many periods it stopped threads; None if unknown.
+        throttling: What it did until it was read; None if unknown.
         file: The file that sets it; value: its content; unlimited: the content that lifts it.
     """
 
     cpus: float
     period_us: int
     folder: str
-    throttled: int | None
+    throttling: Throttling | None
     file: str
     value: str
     unlimited: str
@@ -371,7 +383,7 @@ def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
         cpus=quota_us / period_us,
         period_us=period_us,
         folder=folder,
-        throttled=_counts(tree.read(f"{folder}/cpu.stat") or "").get("nr_throttled"),
+        throttling=throttling(tree.read(f"{folder}/cpu.stat") or ""),
         file=file,
         value=value,
         unlimited=unlimited,
@@ -412,18 +424,6 @@ def _counts(text: str) -> Mapping[str, int]:
         for pair in pairs
         if len(pair) == 2 and (count := parse_integer(pair[1])) is not None
     }
-
-
-class Throttling(NamedTuple):
-    """What a cgroup's quota did so far.
-
-    `throttled_ns` is summed over the CPUs on which threads were stopped. `periods` counts those
-    in which the group ran.
-    """
-
-    throttled_periods: int
-    throttled_ns: int
-    periods: int
 
 
 def throttling(cpu_stat: str) -> Throttling | None:

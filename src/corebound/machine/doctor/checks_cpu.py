@@ -195,7 +195,8 @@ def _quota(facts: HostFacts) -> Finding:
     tightest, unknown = applicable.tightest, applicable.unknown
     if tightest is None:
         return ok("none") if unknown is None else unavailable(unknown)
-    throttled = "" if tightest.throttled is None else f", throttled {tightest.throttled} times"
+    done = tightest.throttling
+    throttled = f", throttled {done.throttled_periods} times" if done else ""
     return warning(
         f"{significant(tightest.cpus)} CPUs in /{tightest.folder}{throttled}",
         fix="; ".join(command([(quota.file, quota.unlimited)]) for quota in applicable.known),
