@@ -7,9 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any, ClassVar, Literal
-
-from msgspec import Struct
+from typing import Any, Literal
 
 from corebound.diagnosis.evidence import Disturbed, Finding
 from corebound.machine.topology import CpuId, NodeId, Topology
@@ -78,7 +76,7 @@ class ServiceFinding(Finding, frozen=True, kw_only=True):
         return (name, value) if is_variable and name != "LD_PRELOAD" else None
 
 
-class ServiceEvidence(Struct, frozen=True, kw_only=True):
+class ServiceEvidence:
     """A running service, with the properties of a `Subject`: those of its processes that work.
 
     Attributes:
@@ -96,37 +94,61 @@ class ServiceEvidence(Struct, frozen=True, kw_only=True):
         is_idle: Whether it had too little to do for any conclusion.
     """
 
-    unit: ClassVar = "iteration"
-    involuntary: ClassVar = None
-    cpu_time_ns: ClassVar = None
-    wall_time_ns: ClassVar = None
-    stops_hidden: ClassVar = None
-    is_late: ClassVar = False
-    has_default_threads: ClassVar = False
-    quota_setting: ClassVar = ""
+    unit = "iteration"
+    involuntary = cpu_time_ns = wall_time_ns = stops_hidden = None
+    is_late = has_default_threads = False
+    quota_setting = ""
 
-    use: ServiceUse
-    over: str
-    active: tuple[ProcessUse, ...]
-    largest: ProcessUse | None
-    computing: Mapping[int, tuple[ThreadUse, ...]]
-    threads: int | None
-    reported_threads: int | None
-    room: int | None
-    cpus: frozenset[CpuId]
-    workers: int
-    wait_share: float | None
-    busy_cpus: float
-    foreign_share: float
-    steal_share: float
-    free_cpus: float
-    group: GroupUse | None
-    throttled_share: float | None
-    runnable_cpus: float | None
-    swap_bytes: int
-    major_faults_per_s: float
-    node_bytes: Mapping[int, int]
-    is_idle: bool
+    def __init__(self, use: ServiceUse) -> None:
+        """Compute what rules take of a service."""
+        self.use, duration_ns = use, use.duration_ns
+        self.over = f"in {significant(duration_ns / 1e9, 2)} s"
+        self.active = _active(use)
+        self.computing = {one.pid: _computing(one, duration_ns) for one in use.processes}
+        self.workers = max(1, len(self.active))
+        self.wait_share = waited(
+            [thread for one in self.active for thread in self.computing[one.pid]]
+        )
+        self.cpus = frozenset(cpu for one in self.active for cpu in one.cpus)
+        spent = [use.cpus[cpu] for cpu in self.cpus if cpu in use.cpus]
+        all_ns = max(1, duration_ns * len(spent))
+        idle_ns, steal_ns = sum(cpu.idle_ns for cpu in spent), sum(cpu.steal_ns for cpu in spent)
+        used_ns = sum(one.cpu_ns for one in use.processes)
+        foreign_ns = all_ns - idle_ns - steal_ns - used_ns - use.own_ns if spent else 0
+        self.busy_cpus, self.free_cpus = used_ns / duration_ns, idle_ns / duration_ns
+        self.foreign_share, self.steal_share = max(0.0, foreign_ns / all_ns), steal_ns / all_ns
+        self.largest = max(self.active, key=lambda one: len(self.computing[one.pid]), default=None)
+        self.threads: int | None = None
+        self.reported_threads: int | None = None
+        self.room: int | None = None
+        if self.largest is not None:
+            self.room = len(self.largest.cpus) or None
+            self.threads = self.reported_threads = len(self.computing[self.largest.pid])
+            is_shared = self.foreign_share >= LEAST_WAIT
+            if is_shared and self._ready_cpus(self.active) <= len(self.cpus):
+                at_once = math.floor(self._ready_cpus((self.largest,)) + 0.5)
+                self.reported_threads = min(self.threads, at_once)
+        self.group = max(
+            use.quotas,
+            key=lambda one: (_throttled_share(one) or 0, -one.quota.cpus),
+            default=None,
+        )
+        self.throttled_share = _throttled_share(self.group) if self.group else None
+        self.runnable_cpus = min((one.quota.cpus for one in use.quotas), default=None)
+        self.swap_bytes = sum(one.swap_bytes or 0 for one in use.processes)
+        faults = sum(one.major_faults for one in use.processes)
+        self.major_faults_per_s = faults / duration_ns * 1e9
+        self.node_bytes = sum((Counter(one.node_bytes) for one in self.active), Counter[int]())
+        self.is_idle = (
+            max(self._ready_cpus(use.processes), self.busy_cpus) < _LEAST_ACTIVE
+            and not self.throttled_share
+            and self.major_faults_per_s < 1
+        )
+
+    def _ready_cpus(self, processes: Iterable[ProcessUse]) -> float:
+        """How many threads that compute were ready on average."""
+        threads = (thread for one in processes for thread in self.computing[one.pid])
+        return sum(thread.ready_ns for thread in threads) / self.use.duration_ns
 
     @property
     def quota(self) -> QuotaUse | None:
@@ -275,67 +297,6 @@ class ServiceEvidence(Struct, frozen=True, kw_only=True):
             pids=tuple(one.pid for one in affected),
             **{"tone": "warn", "cells": (), "times_ratio": 1.0, **fields},
         )
-
-
-def service_evidence(use: ServiceUse) -> ServiceEvidence:
-    """What rules take of a service."""
-    duration_ns = use.duration_ns
-    active = _active(use)
-    computing = {one.pid: _computing(one, duration_ns) for one in use.processes}
-    largest = max(active, key=lambda one: len(computing[one.pid]), default=None)
-    threads = len(computing[largest.pid]) if largest else None
-    cpus = frozenset(cpu for one in active for cpu in one.cpus)
-    spent = [use.cpus[cpu] for cpu in cpus if cpu in use.cpus]
-    all_ns = max(1, duration_ns * len(spent))
-    idle_ns, steal_ns = sum(cpu.idle_ns for cpu in spent), sum(cpu.steal_ns for cpu in spent)
-    used_ns = sum(one.cpu_ns for one in use.processes)
-    foreign_ns = all_ns - idle_ns - steal_ns - used_ns - use.own_ns if spent else 0
-
-    def ready(processes: Iterable[ProcessUse]) -> float:
-        each = (thread for one in processes for thread in computing[one.pid])
-        return sum(thread.ready_ns for thread in each) / duration_ns
-
-    # If others make its threads wait, only as many compute at once as are ready.
-    at_once = threads
-    if largest and threads and foreign_ns >= LEAST_WAIT * all_ns and ready(active) <= len(cpus):
-        at_once = min(threads, math.floor(ready((largest,)) + 0.5))
-    group = max(
-        use.quotas,
-        key=lambda one: (_throttled_share(one) or 0, -one.quota.cpus),
-        default=None,
-    )
-    throttled_share = _throttled_share(group) if group else None
-    faults_per_s = sum(one.major_faults for one in use.processes) / duration_ns * 1e9
-    busy_cpus = used_ns / duration_ns
-    node_bytes: Counter[int] = Counter()
-    for one in active:
-        node_bytes.update(one.node_bytes)
-    return ServiceEvidence(
-        use=use,
-        over=f"in {significant(duration_ns / 1e9, 2)} s",
-        active=active,
-        largest=largest,
-        computing=computing,
-        threads=threads,
-        reported_threads=at_once,
-        room=len(largest.cpus) or None if largest else None,
-        cpus=cpus,
-        workers=max(1, len(active)),
-        wait_share=waited([thread for one in active for thread in computing[one.pid]]),
-        busy_cpus=busy_cpus,
-        foreign_share=max(0.0, foreign_ns / all_ns),
-        steal_share=steal_ns / all_ns,
-        free_cpus=idle_ns / duration_ns,
-        group=group,
-        throttled_share=throttled_share,
-        runnable_cpus=min((one.quota.cpus for one in use.quotas), default=None),
-        swap_bytes=sum(one.swap_bytes or 0 for one in use.processes),
-        major_faults_per_s=faults_per_s,
-        node_bytes=node_bytes,
-        is_idle=max(ready(use.processes), busy_cpus) < _LEAST_ACTIVE
-        and not throttled_share
-        and faults_per_s < 1,
-    )
 
 
 def _active(use: ServiceUse) -> tuple[ProcessUse, ...]:

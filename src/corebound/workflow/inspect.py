@@ -19,7 +19,6 @@ from corebound.diagnosis.service_evidence import (
     ServiceEvidence,
     ServiceFinding,
     named_threads,
-    service_evidence,
     waited,
 )
 from corebound.errors import REGRESSION, HostError, InputError, report_os_errors
@@ -117,15 +116,10 @@ class Inspection(Shown, frozen=True, kw_only=True):
                 "cpu_weight": use.weight.weight if use.weight else None,
             },
             "use": {
-                "busy_cpus": service.busy_cpus,
-                "wait_share": service.wait_share,
-                "throttled_share": service.throttled_share,
+                **{name: getattr(service, name) for name in _USED},
                 "foreign_cpus": service.foreign_share * len(service.cpus),
                 "steal_cpus": service.steal_share * len(service.cpus),
-                "migrations": service.migrations,
-                "major_faults_per_s": service.major_faults_per_s,
                 "minor_faults_per_s": minor_faults / use.duration_ns * 1e9,
-                "swap_bytes": service.swap_bytes,
             },
             "findings": [self._finding_document(one) for one in self.findings],
             "unseen": [one._asdict() for one in use.hidden],
@@ -212,7 +206,7 @@ def judge(use: ServiceUse, topology: Topology, *, target: str) -> Inspection:
     """
     allowed = use.group_cpus or frozenset(cpu.id for cpu in topology.cpus)
     cpus = tuple(replace(cpu, allowed=cpu.id in allowed) for cpu in topology.cpus)
-    topology, service = replace(topology, cpus=cpus), service_evidence(use)
+    topology, service = replace(topology, cpus=cpus), ServiceEvidence(use)
     findings = diagnose_service(service, topology)
     state: State = "healthy"
     if findings:
@@ -256,7 +250,11 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-# What the document has of a process as it was read.
+# What the document has of a service, and of a process as it was read.
+_USED = (
+    *("busy_cpus", "wait_share", "throttled_share", "migrations", "major_faults_per_s"),
+    "swap_bytes",
+)
 _READ = (
     *("pid", "parent", "user", "inner_pid", "libraries", "variables", "major_faults"),
     *("swap_bytes", "resident_bytes", "node_bytes"),

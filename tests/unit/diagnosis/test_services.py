@@ -12,7 +12,7 @@ import pytest
 
 from corebound.diagnosis.diagnose import SHARED_RULES, diagnose_service
 from corebound.diagnosis.service import PROCESS_RULES, SERVICE_RULES
-from corebound.diagnosis.service_evidence import ServiceFinding, service_evidence
+from corebound.diagnosis.service_evidence import ServiceEvidence, ServiceFinding
 from corebound.machine.cgroups import CpuWeight
 from corebound.machine.topology import CpuId, Topology
 from corebound.records.service_use import CpuUse, ServiceUse
@@ -268,7 +268,7 @@ REPORTED = {
 
 def findings_in(use: ServiceUse, host: Topology = TWO_CPUS) -> dict[str, ServiceFinding]:
     """The findings by rule."""
-    return {one.rule: one for one in diagnose_service(service_evidence(use), host)}
+    return {one.rule: one for one in diagnose_service(ServiceEvidence(use), host)}
 
 
 @pytest.mark.parametrize("situation", REPORTED)
@@ -398,7 +398,7 @@ def test_nothing_is_said_of_an_idle_service_however_it_was_started() -> None:
     threads = a_pool(100, 8, run=0.001, cpus=(0,), nice=10)
     idle = a_service_use(a_process_use(*threads, variables={"OMP_NUM_THREADS": "8"}))
 
-    assert service_evidence(idle).is_idle
+    assert ServiceEvidence(idle).is_idle
     assert not findings_in(idle)
 
 
