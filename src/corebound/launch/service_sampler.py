@@ -134,7 +134,6 @@ class ServiceSampler:
             )
             # Neither has it ended, nor has another process taken over its id.
             and reading.started == stat.started
-            and after.schedules[pid]
         )
         if not processes:
             raise HostError(
@@ -277,6 +276,9 @@ def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> Ite
         what = ", ".join(shows for file, shows in HIDDEN.items() if file in files)
         fix = "Run it as root, or as the user of the process (CAP_SYS_PTRACE)."
         yield Hidden(what=f"of process {listed}: {what}", fix=fix)
+    if not any(one.threads for one in processes):
+        fix = "Run corebound on the host, outside of a sandbox that has no `schedstat`."
+        yield Hidden(what="what its threads do", fix=fix)
     unknown = [one.unknown for one in limits.values() if one.unknown and not one.known]
     if unknown:
         fix = "Run corebound on the host, outside of containers."

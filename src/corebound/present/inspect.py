@@ -116,7 +116,7 @@ def _facts(document: Mapping[str, Any], working: Sequence[Mapping[str, Any]]) ->
         if one["libraries"]:
             yield Fact(term="compute libraries", value=", ".join(one["libraries"]))
         if variables := one["variables"]:
-            pairs = (f"{name}={one_line(value)}" for name, value in variables.items())
+            pairs = (f"{name}={value}" for name, value in variables.items())
             yield Fact(term="started with", value=" ".join(pairs))
 
 

@@ -126,7 +126,7 @@ class Inspection(Shown, frozen=True, kw_only=True):
             "cost": {"cpu_share": use.own_ns / use.duration_ns, "samples": use.samples},
             "saved": str(self.saved) if self.saved else None,
         }
-        return _rounded(document)
+        return {name: _plain(value) for name, value in document.items()}
 
     def _finding_document(self, one: ServiceFinding) -> dict[str, Any]:
         names = ("rule", "certainty", "what", "evidence", "fix", "pids")
@@ -238,15 +238,17 @@ def _roots(request: InspectRequest) -> tuple[int, ...]:
     )
 
 
-def _rounded(value: Any) -> Any:
-    """The same with every fraction rounded to 5 digits after the point."""
+def _plain(value: Any) -> Any:
+    """The same without control characters, and with 5 digits after the point at most."""
     match value:
+        case str():
+            return one_line(value)
         case float():
             return round(value, 5)
         case dict():
-            return {name: _rounded(one) for name, one in value.items()}
-        case list():
-            return [_rounded(one) for one in value]
+            return {name: _plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
     return value
 
 
@@ -274,12 +276,12 @@ def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, An
             "wait_share": waited(threads) or 0.0,
         }
 
-    pools = [{"name": one_line(name), **use(each)} for name, each in named_threads(one).items()]
+    pools = [{"name": name, **use(each)} for name, each in named_threads(one).items()]
     busiest = one.threads[0] if one.threads else None
     return {
         **{name: getattr(one, name) for name in _READ},
         **use(one.threads),
-        "name": one_line(one.name),
+        "name": one.name,
         "command": shown_command(one.command),
         "works": one in service.active,
         "threads": one.thread_count,

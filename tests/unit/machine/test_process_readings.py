@@ -172,3 +172,11 @@ def test_what_children_used_before_they_ended_meanwhile_is_not_counted_again(
     (process,) = watch().processes
 
     assert process.cpu_ns == 20 * 10_000_000
+
+
+def test_a_kernel_that_shows_no_threads_is_told(tree: ProcTree) -> None:
+    tree.remove("proc/100/task/100/schedstat")
+
+    use = Watch(tree, 100)()
+
+    assert "threads" in " ".join(one.what for one in use.hidden)
