@@ -113,10 +113,10 @@ ATTEMPTS = (
         for seconds in ("0", "-1", "nan", "inf", "1e9", "x")
     ),
     Attempt(name="no target", codes=_BAD, arguments=()),
-    Attempt(name="a kernel thread", codes=_ANY | _BAD, arguments=("2",)),
+    Attempt(name="a kernel thread", codes=_BAD, arguments=("2",)),
     Attempt(name="the first process", codes=_ANY, arguments=("1",)),
     Attempt(name="itself", codes=_ANY, arguments=(str(os.getpid()),)),
-    Attempt(name="a zombie", codes=frozenset({2, 3}), command=_SLEEP, before=_leave_zombie),
+    Attempt(name="a zombie", codes=_BAD, command=_SLEEP, before=_leave_zombie),
     Attempt(name="it ends at once", codes=frozenset({2}), command=_SLEEP, before=_kill),
     Attempt(name="it ends meanwhile", codes=frozenset({3}), command=_STEPS, meanwhile=_kill),
     Attempt(
