@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,27 @@ def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> 
     assert all(one["winner_speedup_ratio"] for one in others)
     # On a busy host the budget holds few fresh launches of each, and two bound nothing useful.
     assert all(one["launches"] <= 2 or one["winner_speedup_interval"] for one in others)
+
+
+def test_a_service_that_runs_is_saved_and_then_tuned(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        port = str(opened.getsockname()[1])
+    command = (sys.executable, "server.py", port, "5")
+    with subprocess.Popen(command, cwd=tmp_path) as process:
+        asked = ("inspect", "--port", port, "--seconds", "1", "--save", "own.yaml")
+        while (saved := corebound(tmp_path, *asked)).code == 2:  # it does not listen yet
+            assert process.poll() is None
+        process.kill()
+    assert saved.code in {0, 1}, saved.err
+
+    for check in ("check", "plan"):
+        assert corebound(tmp_path, check, "own.yaml").code == 0
+    race = ("--objective", "rate", "--bound", "p99=500ms", "--budget", "60s")
+    tuned = corebound(tmp_path, "tune", "own.yaml", *race, "--json")
+
+    assert tuned.code == 0, tuned.err
+    assert json.loads(tuned.out)["recommended"] is not None
 
 
 def test_a_slow_server_has_a_rate_in_the_time_of_its_launch(tmp_path: Path) -> None:
