@@ -13,6 +13,7 @@ from corebound.diagnosis.evidence import LEAST_THROTTLED, Evidence, Finding
 from corebound.diagnosis.host import throttled_text
 from corebound.diagnosis.service_evidence import (
     ServiceEvidence,
+    base_name,
     is_serial_python,
     pools,
     thread_variables,
@@ -373,6 +374,9 @@ def one_thread_works(process: ProcessUse, service: ServiceEvidence, _: Evidence)
     pool = next((one for one in pools(process, process.threads) if busiest in one), ())
     if not pool and process.libraries:
         pool = _largest_pool(process, process.threads)
+    elif pool:
+        # A runtime starts threads for different work at once: Java's `main` and its collectors.
+        pool = tuple(one for one in pool if base_name(one) == base_name(busiest))
     idle = [one for one in pool if one is not busiest]
     if not idle or any(one.ready_ns > _NEXT_TO_NOTHING * duration_ns for one in idle):
         return None

@@ -359,12 +359,14 @@ def waited(threads: Sequence[ThreadUse]) -> float | None:
 
 
 def named_threads(process: ProcessUse) -> dict[str, tuple[ThreadUse, ...]]:
-    """The threads of a process by name, without the numbers in names: `worker` of `worker-7`."""
+    """The threads of a process by name."""
+    ordered = sorted(process.threads, key=base_name)
+    return {name: tuple(each) for name, each in groupby(ordered, base_name)}
 
-    def base(one: ThreadUse) -> str:
-        return one.name.rstrip("0123456789").rstrip(" -_#:/[(") or one.name
 
-    return {name: tuple(each) for name, each in groupby(sorted(process.threads, key=base), base)}
+def base_name(thread: ThreadUse) -> str:
+    """A thread's name without its number: `worker` of `worker-7`."""
+    return thread.name.rstrip("0123456789").rstrip(" -_#:/[(") or thread.name
 
 
 def thread_variables(process: ProcessUse) -> dict[str, int]:

@@ -378,6 +378,15 @@ HEALTHY = {
             command=("node", "app.js"),
         )
     ),
+    "a runtime that started its helpers with the one thread of the program": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0, started=900),
+            a_thread_use(101, run=1.0, name="main"),
+            *(a_thread_use(tid, run=0, name=f"GC Thread#{tid}") for tid in range(102, 106)),
+            libraries=("libjvm.so",),
+            command=("java", "App"),
+        )
+    ),
     "a pool with a slow thread": a_service_use(
         a_process_use(
             *a_pool(100, 7, run=0.05),
