@@ -30,7 +30,7 @@ from corebound.present.shown import Shown
 from corebound.records import atomic_write
 from corebound.records.service_use import Hidden, ProcessUse, ServiceUse, ThreadUse
 from corebound.scenario.checks import OWN_VARIABLES
-from corebound.text import one_line
+from corebound.text import lines, one_line
 from corebound.workflow.options import Argument, Option, request_of
 
 _LONGEST_S = 3600
@@ -318,7 +318,9 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
         ports: The TCP ports on which it listens.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", top.name.lower()).strip("-") or "service"
-    command, port = _with_port(top.command, ports)
+    # A file of YAML, as `corebound check` wants it, has no other control characters.
+    cleaned = tuple(map(lines, top.command))
+    command, port = _with_port(cleaned, ports)
     workload: dict[str, Any] = {"command": list(command)}
     if ports:
         url = f"http://127.0.0.1:{port}/"
@@ -346,6 +348,8 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
     ]
     if shown_command(top.command) != tuple(map(one_line, top.command)):
         notes.append("# - `command` holds what may be secret. Take it from `pass_env` instead.")
+    if cleaned != top.command or "\ufffd" in "".join(cleaned):
+        notes.append("# - `command` had control characters, or bytes that are not UTF-8.")
     if ports:
         notes.append("# - Set the address, and a body, of a typical request.")
         if port != "{port}":

@@ -266,7 +266,11 @@ def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
     ("files", "value", "fix", "undo"),
     [
         (
-            {GROUP: "150000 100000\n", "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 7\n"},
+            {
+                GROUP: "150000 100000\n",
+                "sys/fs/cgroup/user.slice/cpu.stat": "nr_periods 9\nnr_throttled 7\n"
+                "throttled_usec 5\n",
+            },
             "1.50 CPUs in /sys/fs/cgroup/user.slice, throttled 7 times",
             f"echo max > /{GROUP}",
             f"echo '150000 100000' > /{GROUP}",
