@@ -172,6 +172,11 @@ def ports_of(pids: Collection[int], *, root: Path = _ROOT) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def program_of(pid: int) -> str | None:
+    """The file that a process runs; None if it is hidden."""
+    return _link(_ROOT / f"proc/{pid}/exe")
+
+
 def _listening(folder: Path) -> dict[str, int]:
     """The ports of the sockets that listen, by inode."""
     ports = {}

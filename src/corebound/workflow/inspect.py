@@ -304,22 +304,29 @@ def _save(file: Path, inspection: Inspection) -> None:
             where=f"process {top.pid}",
             fix="Inspect the program that starts it.",
         )
-    text = scenario_text(inspection, top, find_processes.ports_of(uses))
+    program = find_processes.program_of(top.pid)
+    text = scenario_text(inspection, top, find_processes.ports_of(uses), program=program)
     with report_os_errors("cannot write", where=file, fix="Name a file that you may write."):
         atomic_write.put(file, text.encode())
 
 
-def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...]) -> str:
+def scenario_text(
+    inspection: Inspection, top: ProcessUse, ports: tuple[int, ...], *, program: str | None = None
+) -> str:
     """A scenario that starts a service, in YAML.
 
     Args:
         inspection: The service.
         top: Its process that starts the others.
         ports: The TCP ports on which it listens.
+        program: The file that it runs; None if unknown.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", top.name.lower()).strip("-") or "service"
-    # A file of YAML, as `corebound check` wants it, has no other control characters.
-    cleaned = tuple(map(lines, top.command))
+    # What /proc shows may be a title, such as `nginx: master process`, or hold control characters.
+    first, *others = map(lines, top.command)
+    if re.search(r"\s", first):
+        first = program or re.sub(r"\s+", "-", one_line(top.name).strip())
+    cleaned = (first, *others)
     command, port = _with_port(cleaned, ports)
     workload: dict[str, Any] = {"command": list(command)}
     if ports:
@@ -349,7 +356,7 @@ def scenario_text(inspection: Inspection, top: ProcessUse, ports: tuple[int, ...
     if shown_command(top.command) != tuple(map(one_line, top.command)):
         notes.append("# - `command` holds what may be secret. Take it from `pass_env` instead.")
     if cleaned != top.command or "\ufffd" in "".join(cleaned):
-        notes.append("# - `command` had control characters, or bytes that are not UTF-8.")
+        notes.append("# - What /proc shows as `command` cannot be one. Write it as you start it.")
     if ports:
         notes.append("# - Set the address, and a body, of a typical request.")
         if port != "{port}":

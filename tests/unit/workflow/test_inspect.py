@@ -125,6 +125,20 @@ def test_the_scenario_of_a_service_is_valid(tmp_path: Path, ports: tuple[int, ..
     assert checked.cells == 2  # as it runs, and with what the findings set
 
 
+@pytest.mark.parametrize(
+    ("program", "command"), [("/usr/sbin/nginx", "/usr/sbin/nginx"), (None, "the-app")]
+)
+def test_a_title_in_place_of_a_command_line_is_no_command(
+    program: str | None, command: str
+) -> None:
+    process = a_process_use(name="the app", command=("nginx: master process \x1b[2J",))
+
+    text = scenario_text(inspection(a_service_use(process)), process, (), program=program)
+
+    assert msgspec.yaml.decode(text)["workload"] == {"command": [command]}
+    assert "cannot be one" in text
+
+
 def test_the_scenario_of_a_healthy_service_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "service.yaml"
 
