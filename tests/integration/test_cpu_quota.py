@@ -6,8 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ import pytest
 from corebound.launch.cpu_quota import quota_support
 from corebound.machine.cgroups import cpu_group
 from corebound.machine.sysfs import LIVE
-
-pytestmark = pytest.mark.measures
+from support.commands import corebound, start, until
 
 SCENARIO = """\
 schema: 1
@@ -51,19 +49,7 @@ def leaves():
 def sleeps():
     return lambda: time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def _needs_cgroups() -> None:
-    support = quota_support()
-    if support.tool != "cgroup":
-        pytest.skip(f"needs a cgroup with a CPU quota: {support.reason}")
-
-
-@pytest.fixture(autouse=True)
-def _leaves_no_cgroup(_needs_cgroups: None) -> Iterator[None]:
-    yield
-    assert cgroups() == set()
+RUN = ("run", "limited.yaml", "--unlocked")
 
 
 def cgroups() -> set[Path]:
@@ -72,8 +58,13 @@ def cgroups() -> set[Path]:
     return set((Path("/") / group.folders[0]).glob("corebound-????????"))
 
 
-def corebound(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "corebound", *arguments)
+@pytest.fixture(autouse=True)
+def _leaves_no_cgroup() -> Iterator[None]:
+    support = quota_support()
+    if support.tool != "cgroup":
+        pytest.skip(f"needs a cgroup with a CPU quota: {support.reason}")
+    yield
+    assert cgroups() == set()
 
 
 def written(suite: Path, function: str, *, iterations: int = 12) -> Path:
@@ -87,17 +78,12 @@ def launches(suite: Path) -> list[dict[str, Any]]:
     return [json.loads(line)["record"] for line in file.read_text().splitlines()[1:]]
 
 
-RUN = corebound("run", "limited.yaml", "--unlocked")
-
-
 @pytest.mark.quick
 def test_a_launch_gets_the_cpu_time_of_its_quota(tmp_path: Path) -> None:
-    completed = subprocess.run(
-        RUN, cwd=written(tmp_path, "counts"), capture_output=True, text=True, check=False
-    )
+    completed = corebound(written(tmp_path, "counts"), *RUN)
 
-    assert completed.returncode == 0, completed.stderr
-    assert "2 configurations have a CPU quota" in completed.stderr
+    assert completed.code == 0, completed
+    assert "2 configurations have a CPU quota" in completed.err
     for launch in launches(tmp_path):
         asked, use = launch["cell"]["cpu_quota"], launch["quota"]
         assert launch["status"] == "ok", launch["reason"]
@@ -109,7 +95,7 @@ def test_a_launch_gets_the_cpu_time_of_its_quota(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_leaves_its_cgroup_makes_the_launch_invalid(tmp_path: Path) -> None:
-    subprocess.run(RUN, cwd=written(tmp_path, "leaves"), capture_output=True, check=False)
+    corebound(written(tmp_path, "leaves"), *RUN)
 
     for launch in launches(tmp_path):
         assert launch["status"] == "invalid"
@@ -117,16 +103,14 @@ def test_a_worker_that_leaves_its_cgroup_makes_the_launch_invalid(tmp_path: Path
 
 
 def test_a_killed_run_leaves_no_cgroup(tmp_path: Path) -> None:
-    run = subprocess.Popen(
-        RUN, cwd=written(tmp_path, "sleeps"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    run = start(written(tmp_path, "sleeps"), *RUN)
     try:
-        wait_until(lambda: bool(cgroups()))
+        until(cgroups)
     finally:
         run.send_signal(signal.SIGKILL)
-        run.wait()
+        run.communicate()
 
-    wait_until(lambda: not cgroups())
+    until(lambda: not cgroups())
 
 
 def test_the_next_run_removes_what_a_run_killed_with_its_supervisor_left(tmp_path: Path) -> None:
@@ -134,34 +118,21 @@ def test_the_next_run_removes_what_a_run_killed_with_its_supervisor_left(tmp_pat
     assert group is not None
     (Path("/") / group.folders[0] / "corebound-0123abcd").mkdir()
 
-    ended = subprocess.run(
-        RUN, cwd=written(tmp_path, "counts", iterations=2),
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    ended = corebound(written(tmp_path, "counts", iterations=2), *RUN)
 
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.code == 0, ended
     assert cgroups() == set()
 
 
 def test_a_quota_from_outside_is_read(tmp_path: Path, quota: Path) -> None:
     def output(*arguments: str) -> str:
         within = ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(quota / "cgroup.procs"))
+        command = (*within, sys.executable, "-m", "corebound", *arguments)
         return subprocess.run(
-            (*within, *corebound(*arguments)),
-            cwd=written(tmp_path, "counts"),
-            capture_output=True,
-            text=True,
-            check=True,
+            command, cwd=written(tmp_path, "counts"), capture_output=True, text=True, check=True
         ).stdout
 
     assert "CPU quota of 0.2 CPUs" in output("topology")
     planned = output("plan", "limited.yaml")
     assert "`cpu_quota: 0.5` is more than this host allows: 0.2 CPUs" in planned
     assert "threads 1, not bound, CPU quota of 0.2 CPUs" in planned
-
-
-def wait_until(condition: Callable[[], bool], *, within_s: float = 30.0) -> None:
-    deadline_s = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)

@@ -45,14 +45,6 @@ def test_an_asynchronous_step_is_awaited_if_the_scenario_asks_for_it(run: Launch
     assert all(wall_ns >= 50_000_000 for wall_ns in worker.wall_ns)
 
 
-def test_a_launch_records_the_affinity_of_its_threads(run: Launcher) -> None:
-    outcome = run("short", cpus=(CPUS[-1],), iterations=20_000)
-
-    (worker,) = outcome.workers
-    assert {thread.allowed for thread in worker.threads} == {((CPUS[-1],),)}
-    assert {stay.cpu for thread in worker.threads for stay in thread.stays} <= {CPUS[-1]}
-
-
 def test_parameters_reach_the_workload(run: Launcher) -> None:
     assert run("parametrised", parameters={"factor": 3}).status == "ok"
     wrong = run("parametrised", parameters={"fcator": 3})
@@ -71,23 +63,24 @@ def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) 
 
 
 @needs.two_cpus
-def test_a_worker_that_narrows_its_slot_is_invalid(run: Launcher) -> None:
-    outcome = run("moves_itself", cpus=tuple(CPUS), parameters={"to": CPUS[1]})
+def test_a_worker_may_narrow_its_affinity_only_if_it_is_unbound(run: Launcher) -> None:
+    bound, unbound = (
+        run("moves_itself", cpus=cpus, parameters={"to": CPUS[1]}) for cpus in (tuple(CPUS), None)
+    )
 
-    assert outcome.status == "invalid"
-
-
-@needs.two_cpus
-def test_an_unbound_worker_may_bind_itself(run: Launcher) -> None:
-    assert run("moves_itself", cpus=None, parameters={"to": CPUS[1]}).status == "ok"
+    assert (bound.status, unbound.status) == ("invalid", "ok")
 
 
 @needs.two_cpus
-def test_a_worker_bound_after_start_is_bound_when_it_is_timed(run: Launcher) -> None:
-    outcome = run("short", cpus=(CPUS[1],), moment="after-start", iterations=20_000)
+@pytest.mark.parametrize("moment", ["before-start", "after-start"])
+def test_a_bound_worker_stays_on_its_cpu_while_it_is_timed(run: Launcher, moment: str) -> None:
+    outcome = run("short", cpus=(CPUS[1],), moment=moment, iterations=20_000)
 
     assert outcome.status == "ok", outcome.reason
-    assert {thread.allowed for thread in outcome.workers[0].threads} == {((CPUS[1],),)}
+    (worker,) = outcome.workers
+    assert {thread.allowed for thread in worker.threads} == {((CPUS[1],),)}
+    stays = {stay.cpu for thread in worker.threads for stay in thread.stays}
+    assert moment == "after-start" or stays <= {CPUS[1]}
 
 
 def test_a_variable_that_does_not_reach_the_worker_makes_it_invalid(run: Launcher) -> None:
@@ -169,9 +162,12 @@ def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where
     assert f"`{where}`" in str(outcome.reason)
     # By itself it would have taken 900 s.
     assert time.monotonic() - began_s < 300
-    assert (
-        processes_below(os.getpid()).keys() == before
-    )  # the supervisor, and what other tests share
+    # The supervisor, and what other tests share.
+    assert processes_below(os.getpid()).keys() == before
+
+
+# What a step raised or died of is in the log, and needs no other advice.
+NO_FIX = {"raises", "raises_later", "kills_itself"}
 
 
 @pytest.mark.quick
@@ -191,12 +187,9 @@ def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, mes
 
     assert outcome.status == "failed"
     assert message in str(outcome.reason)
-    # What a step raised or died of is in the log, and needs no other advice.
-    assert (outcome.fix is None) == (function in {"raises", "raises_later", "kills_itself"})
-
-
-def test_a_failure_has_its_traceback_in_the_log(run: Launcher) -> None:
-    assert "RuntimeError" in run("raises").log
+    assert (outcome.fix is None) == (function in NO_FIX)
+    # The log has the traceback.
+    assert ("RuntimeError" in outcome.log) == (function == "raises")
 
 
 def test_a_wrong_result_fails_before_timing(run: Launcher) -> None:
@@ -205,9 +198,7 @@ def test_a_wrong_result_fails_before_timing(run: Launcher) -> None:
     assert wrong.status == "failed"
     assert "41 is not the answer" in str(wrong.reason)
     assert wrong.workers[0].wall_ns == ()
-
-
-def test_a_workload_is_torn_down_and_its_output_is_kept(run: Launcher) -> None:
+    # A right one is torn down, and its output is kept.
     assert "torn down" in run("counted").log
 
 
@@ -239,22 +230,21 @@ def test_a_command_that_changes_its_affinity_is_invalid(run: Launcher) -> None:
     assert f"the command was allowed CPUs {CPUS[1]}" in str(outcome.reason)
 
 
-def test_a_command_that_fails_is_a_failure(run: Launcher) -> None:
-    outcome = run(None, command=["false"])
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ({"command": ["false"]}, "`false` exited with 1"),
+        ({"command": ["no-such-program"]}, "was not found"),
+        ({"function": "short", "cpus": None, "strip": ("/no/such/python",)}, "No such file"),
+    ],
+)
+def test_a_program_that_fails_or_does_not_exist_is_a_failure(
+    run: Launcher, program: dict[str, Any], message: str
+) -> None:
+    outcome = run(**{"function": None, **program})
 
     assert outcome.status == "failed"
-    assert "`false` exited with 1" in str(outcome.reason)
-
-
-def test_a_command_that_does_not_exist_is_a_failure(run: Launcher) -> None:
-    assert "was not found" in str(run(None, command=["no-such-program"]).reason)
-
-
-def test_an_interpreter_that_does_not_exist_is_a_failure(run: Launcher) -> None:
-    outcome = run("short", cpus=None, strip=("/no/such/python",))
-
-    assert outcome.status == "failed"
-    assert "No such file" in str(outcome.reason)
+    assert message in str(outcome.reason)
 
 
 def test_the_scratch_folder_is_removed_with_the_supervisor(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +69,6 @@ def adds_up(answered: Answered, requests: int) -> bool:
     return answered.ok + sum(answered.errors.values()) == requests == counted
 
 
-def meanwhile(act: Callable[[], None], *, after_s: float) -> threading.Timer:
-    timer = threading.Timer(after_s, act)
-    timer.start()
-    return timer
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "path"),
@@ -114,34 +108,27 @@ def test_a_body_arrives_whole_however_large(
 
 
 @pytest.mark.parametrize(
-    ("path", "errors"),
+    ("path", "requests", "errors"),
     [
-        ("/status/503", {"status 503": 100}),
-        ("/mixed", {"status 503": 25}),
-        ("/drop", {"closed": 100}),
-        ("/garbage", {"not HTTP": 100}),
+        ("/status/503", 100, {"status 503": 100}),
+        ("/mixed", 100, {"status 503": 25}),
+        ("/drop", 100, {"closed": 100}),
+        ("/garbage", 100, {"not HTTP": 100}),
+        ("/hang", 8, {"timeout": 8}),
     ],
 )
 def test_failed_requests_are_counted_by_kind_and_have_no_latency(
-    path: str, errors: dict[str, int], server: Server, generator: GeneratorClient
+    path: str, requests: int, errors: dict[str, int], server: Server, generator: GeneratorClient
 ) -> None:
-    generator.order(an_order_to(server, path))
+    generator.order(
+        an_order_to(server, path, requests=requests, timeout_s=0.2 if path == "/hang" else 30.0)
+    )
     answered = generator.go()
 
     counted = latency.percentiles(answered.latencies)
     assert answered.errors == errors
-    assert adds_up(answered, 100)
+    assert adds_up(answered, requests)
     assert (counted.count if counted else 0) == answered.ok
-
-
-def test_requests_to_a_server_that_never_answers_time_out_and_are_repeated(
-    server: Server, generator: GeneratorClient
-) -> None:
-    generator.order(an_order_to(server, "/hang", requests=8, timeout_s=0.2))
-    answered = generator.go()
-
-    assert answered.errors == {"timeout": 8}
-    assert adds_up(answered, 8)
 
 
 @pytest.mark.quick
@@ -154,7 +141,8 @@ def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
     generator.order(
         an_order_to(server, "/ok?ms=20", shape=shape, requests=requests, warmup_requests=4)
     )
-    killing = meanwhile(server.process.kill, after_s=0.8)
+    killing = threading.Timer(0.8, server.process.kill)
+    killing.start()
     answered = generator.go()
     killing.join()
 
@@ -209,7 +197,8 @@ def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_o
                 server, "/ok?ms=30", shape=shape, requests=600, warmup_requests=8, **more
             )
             started.generator.order(order)
-            stopping = meanwhile(lambda: server.stopped_for(2.0), after_s=0.5)
+            stopping = threading.Timer(0.5, lambda: server.stopped_for(2.0))
+            stopping.start()
             answered[shape] = started.generator.go()
             stopping.join()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,11 @@ import pytest
 
 from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
+from corebound.scenario.traffic import Answered
+from corebound.stats import latency
 from support import needs
 from support.environments import launch_once
+from support.servers import below_with, while_measuring
 
 SERVER = """
 import json, os, signal, sys, time
@@ -86,6 +89,7 @@ if workers > 1:
 server.serve_forever()
 """
 
+COMMAND = (sys.executable, "server.py")
 URL = "http://127.0.0.1:{port}/predict"
 
 
@@ -101,7 +105,7 @@ def served(
 ) -> LaunchResult:
     """One launch of the small server."""
     (folder / "server.py").write_text(SERVER)
-    command = [sys.executable, "server.py", "{port}", "{workers}", mode]
+    command = [*COMMAND, "{port}", "{workers}", mode]
     asked = {"url": URL, "body": "numbers of {name}", "expect": {"text": "sum of numbers of all"}}
     return launch_once(
         folder,
@@ -110,45 +114,49 @@ def served(
             "server": {"command": command, **(server or {})},
             "requests": {**asked, **(requests or {})},
         },
-        parameters={"concurrency": 2, "name": "all", **(parameters or {})},
+        parameters={
+            "name": "all",
+            **({} if "traffic" in (parameters or {}) else {"concurrency": 2}),
+            **(parameters or {}),
+        },
         measure={"iterations": 60, "timeout_s": 60.0, **(measure or {})},
         **settings,
     )
 
 
+def answered(outcome: LaunchResult) -> Answered:
+    """What a launch with which nothing is wrong was answered."""
+    assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
+    assert outcome.served is not None
+    return outcome.served.answered
+
+
 def test_a_server_is_bound_answers_and_ends(tmp_path: Path) -> None:
     cpu = discovery.live_topology().allowed[-1].id
-    outcome = served(
-        tmp_path,
-        server={"ready": "http://127.0.0.1:{port}/health"},
-        binding={"cpus": str(cpu)},
-    )
+    ready = {"ready": "http://127.0.0.1:{port}/health"}
 
-    assert (outcome.status, outcome.reason) == ("ok", None), outcome.reason
-    assert outcome.leftover_processes == ()
-    assert outcome.served is not None
-    assert (outcome.served.answered.ok, outcome.served.answered.errors) == (60, {})
+    outcome = served(tmp_path, server=ready, binding={"cpus": str(cpu)})
+
+    assert (answered(outcome).ok, answered(outcome).errors) == (60, {})
     (worker,) = outcome.workers
     assert {allowed for thread in worker.threads for allowed in thread.allowed} == {(cpu,)}
+    assert outcome.served is not None
     assert outcome.served.cpu_ns > 0
 
 
-def test_the_processes_of_several_workers_are_found(tmp_path: Path) -> None:
-    outcome = served(tmp_path, workers=2, parameters={"concurrency": 4})
-
-    assert (outcome.status, outcome.reason) == ("ok", None), outcome.reason
-    tids = [{thread.tid for thread in worker.threads} for worker in outcome.workers]
-    assert len(tids) == 2
-    assert not tids[0] & tids[1]
-
-
-def test_files_are_sent_in_turn_with_their_type(tmp_path: Path) -> None:
+def test_the_processes_of_several_workers_are_found_and_files_are_sent_with_their_type(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bodies").mkdir()
     for name in ("a.json", "b.json"):
         (tmp_path / "bodies" / name).write_text('{"name": "' + name + '"}')
-    outcome = served(tmp_path, requests={"body": "bodies/*.json", "expect": {"text": "json"}})
+    requests = {"body": "bodies/*.json", "expect": {"text": "json"}}
 
-    assert (outcome.status, outcome.reason) == ("ok", None), outcome.reason
+    outcome = served(tmp_path, workers=2, parameters={"concurrency": 4}, requests=requests)
+
+    assert answered(outcome).ok == 60
+    first, second = ({thread.tid for thread in worker.threads} for worker in outcome.workers)
+    assert not first & second
 
 
 def test_tokens_of_a_chat_are_timed_without_its_first_event(tmp_path: Path) -> None:
@@ -160,11 +168,9 @@ def test_tokens_of_a_chat_are_timed_without_its_first_event(tmp_path: Path) -> N
     }
     outcome = served(tmp_path, requests=requests, parameters={"first_token_ms": 10_000.0})
 
-    assert (outcome.status, outcome.reason) == ("ok", None), outcome.reason
-    assert outcome.served is not None
-    assert outcome.served.answered.streamed is not None
-    assert outcome.served.answered.streamed.tokens == 5 * 60
-    assert outcome.served.answered.streamed.good == 60
+    streamed = answered(outcome).streamed
+    assert streamed is not None
+    assert (streamed.tokens, streamed.good) == (5 * 60, 60)
 
 
 @pytest.mark.parametrize(
@@ -181,16 +187,16 @@ def test_tokens_of_a_chat_are_timed_without_its_first_event(tmp_path: Path) -> N
         ("right", {"requests": {"expect": {"status": 204}}}, "status 200"),
         ("dying", {}, "ended with 3 while"),
         ("closing", {}, "closes the connection"),
-        ("right", {"workers": 2, "server": {"command": None}}, "1 process, not `workers: 2`"),
+        (
+            "right",
+            {"workers": 2, "server": {"command": [*COMMAND, "{port}", "1", "right"]}},
+            "1 process, not `workers: 2`",
+        ),
     ],
 )
 def test_a_server_that_misbehaves_is_a_failed_launch_with_its_output(
     tmp_path: Path, mode: str, changes: dict[str, Any], reason: str
 ) -> None:
-    if (changed := changes.get("server")) and changed.get("command", "") is None:
-        command = [sys.executable, "server.py", "{port}", "1", mode]
-        changes = {**changes, "server": {"command": command}}
-
     outcome = served(tmp_path, mode, **changes)
 
     assert outcome.status == "failed"
@@ -203,9 +209,7 @@ def test_a_server_that_misbehaves_is_a_failed_launch_with_its_output(
 def test_a_server_that_closes_connections_can_be_measured_on_request(tmp_path: Path) -> None:
     outcome = served(tmp_path, "closing", requests={"keep_alive": False})
 
-    assert (outcome.status, outcome.reason) == ("ok", None), outcome.reason
-    assert outcome.served is not None
-    assert outcome.served.answered.opened >= 58
+    assert answered(outcome).opened >= 58
 
 
 def test_a_process_that_a_server_leaves_behind_is_named_and_ended(
@@ -229,6 +233,51 @@ def test_a_port_that_another_program_has_is_not_measured_instead(tmp_path: Path)
     assert f"another program already listens on port {port}" in (outcome.reason or "")
 
 
+def test_the_highest_rate_within_a_bound_is_found(tmp_path: Path) -> None:
+    search = {"traffic": "rate-search", "bound_ms": 1000.0}
+    outcome = served(tmp_path, parameters=search, measure={"iterations": 600})
+
+    found = answered(outcome)
+    assert 350 < found.ok + sum(found.errors.values()) <= 600
+    assert found.search is not None
+    assert found.search.within_per_s is not None
+    # The latencies are those at this rate.
+    rate = found.search.within_per_s
+    result = latency.percentiles(found.latencies)
+    assert result is not None
+    at_rate = (trial.requests for trial in found.search.trials if trial.rate_per_s == rate)
+    assert result.count == sum(at_rate)
+    assert result.p90_ns < 1e9
+
+
+def test_a_bound_that_the_server_cannot_meet_fails_with_the_reason(tmp_path: Path) -> None:
+    search = {"traffic": "rate-search", "bound_ms": 0.01}
+    outcome = served(tmp_path, parameters=search, measure={"iterations": 250})
+
+    assert outcome.status == "failed"
+    assert "took longer than 0.01 ms" in (outcome.reason or "")
+
+
+def test_a_delayed_generator_makes_the_launch_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delay() -> None:
+        (generator,) = below_with(b"corebound.serving.generator")
+        os.kill(generator, signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(generator, signal.SIGCONT)
+
+    delayed = while_measuring(monkeypatch, delay, after_s=0.5)
+    # Three seconds of requests.
+    traffic = {"traffic": "constant", "rate": 20.0}
+    outcome = served(tmp_path, parameters=traffic)
+
+    assert delayed.is_set(), outcome.reason
+    assert outcome.status == "invalid"
+    assert any("load generator sent" in one and "late" in one for one in outcome.evidence)
+    assert "load generator" in (outcome.fix or "")
+
+
 class Running(BaseHTTPRequestHandler):
     """A service that runs already."""
 
@@ -245,39 +294,32 @@ class Running(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@contextmanager
-def a_running_service() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Running) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+def launch_against(folder: Path, port: int) -> LaunchResult:
+    """Measure a service of this host that corebound does not start."""
+    return launch_once(
+        folder,
+        "host",
+        workload={"requests": {"url": f"http://localhost:{port}/"}},
+        parameters={"concurrency": 1},
+        measure={"iterations": 40},
+    )
 
 
 def test_a_running_service_has_latencies_and_no_workers(tmp_path: Path) -> None:
-    with a_running_service() as port:
-        outcome = launch_once(
-            tmp_path,
-            "host",
-            workload={"requests": {"url": f"http://localhost:{port}/"}},
-            parameters={"concurrency": 1},
-            measure={"iterations": 40},
-        )
+    with ThreadingHTTPServer(("127.0.0.1", 0), Running) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        outcome = launch_against(tmp_path, server.server_port)
+        server.shutdown()
 
-    assert (outcome.status, outcome.reason, outcome.workers) == ("ok", None, ())
-    assert outcome.served is not None
-    assert outcome.served.answered.ok == 40
+    assert answered(outcome).ok == 40
+    assert outcome.workers == ()
 
 
 def test_a_service_that_does_not_run_is_a_failed_launch(tmp_path: Path) -> None:
-    outcome = launch_once(
-        tmp_path,
-        "host",
-        workload={"requests": {"url": "http://127.0.0.1:9/"}},
-        parameters={"concurrency": 1},
-    )
+    outcome = launch_against(tmp_path, 9)
 
     assert outcome.status == "failed"
-    assert "nothing answers at 127.0.0.1:9" in (outcome.reason or "")
+    assert "nothing answers at localhost:9" in (outcome.reason or "")
 
 
 # One answer to each request of a connection, byte by byte or without end.
@@ -351,7 +393,7 @@ def hostile(folder: Path, mode: str) -> LaunchResult:
     """One launch of a server that speaks HTTP badly."""
     (folder / "hostile.py").write_text(HOSTILE)
     server = {"command": [sys.executable, "hostile.py", "{port}", mode]}
-    return served(folder, server=server, requests={"expect": {}}, measure={"timeout_s": 6.0})
+    return served(folder, server=server, requests={"expect": {}}, measure={"timeout_s": 4.0})
 
 
 @pytest.mark.parametrize(
@@ -361,7 +403,7 @@ def hostile(folder: Path, mode: str) -> LaunchResult:
         ("endless", "no whole answer within"),
         ("headers", "header"),
         ("truncated", "before its answer was complete"),
-        ("not-http", "not HTTP/1: SSH-2.0."),
+        ("not-http", "not HTTP/1: SSH-2.0"),
         ("closes-after-5", "requests failed (closed"),
     ],
 )

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from msgspec.structs import replace
 
 import corebound
-from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
 from corebound.machine.procfs import processes_below
 from corebound.planning.models import Command
@@ -26,8 +24,8 @@ from corebound.serving import own_server
 from corebound.serving.asking import free_ports
 from corebound.serving.served_model import ServedModel
 from corebound.serving.session import ServingSpec
-from corebound.stats import latency
 from support import needs
+from support.commands import until
 from support.environments import python_of
 from support.servers import Serve, below_with, command_line_of, while_measuring
 
@@ -45,12 +43,6 @@ def processes_of_servers() -> list[str]:
     return [line for line in command_of if "torchserve" in line or "served_classifier" in line]
 
 
-def sent(outcome: LaunchResult) -> int:
-    assert outcome.served is not None
-    answered = outcome.served.answered
-    return answered.ok + sum(answered.errors.values())
-
-
 @needs.two_cpus
 def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> None:
     outcome = served(binding="launcher")
@@ -66,69 +58,24 @@ def test_pinned_workers_have_separate_cores_and_one_thread(served: Serve) -> Non
     assert processes_of_servers() == []
 
 
-def test_a_stall_shows_in_requests_at_a_fixed_rate(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stall() -> None:
-        """Stop the whole server for two seconds."""
-        pids = [pid for pid, name in processes_below(os.getpid()).items() if name == "java"]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        time.sleep(2.0)
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-    stalled = while_measuring(monkeypatch, stall, after_s=0.5)
-    # Four seconds of requests.
-    parameters = {"traffic": "constant", "rate": 20.0}
-    outcome = served(workers=1, threads=1, iterations=80, parameters=parameters)
-
-    assert stalled.is_set()
-    assert outcome.served is not None
-    found = latency.percentiles(outcome.served.answered.latencies)
-    assert found is not None
-    assert found.p99_9_ns > 1.8e9
-    assert sent(outcome) == 80
-
-
 def test_a_killed_worker_shows_as_errors_and_no_request_is_lost(
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill() -> None:
         os.kill(below_with(b"model_service_worker")[0], signal.SIGKILL)
 
-    killed = while_measuring(monkeypatch, kill, after_s=1.0)
+    killed = while_measuring(monkeypatch, kill, after_s=0.5)
+    # Four seconds of requests.
     parameters = {"traffic": "constant", "rate": 20.0}
-    outcome = served(threads=1, iterations=160, parameters=parameters)
+    outcome = served(threads=1, iterations=80, parameters=parameters)
 
     assert killed.is_set()
     assert outcome.served is not None
-    assert sent(outcome) == 160
     answered = outcome.served.answered
+    assert answered.ok + sum(answered.errors.values()) == 80
     assert answered.errors or outcome.served.restarts
     if outcome.status == "failed":
         assert "requests failed" in (outcome.reason or "")
-
-
-def test_the_highest_rate_within_a_bound_is_found(served: Serve) -> None:
-    parameters = {"traffic": "rate-search", "bound_ms": 1000.0}
-    outcome = served(server="fastapi", workers=1, threads=1, iterations=600, parameters=parameters)
-
-    assert outcome.served is not None, outcome.reason
-    answered = outcome.served.answered
-    assert 350 < sent(outcome) <= 600
-    assert answered.search is not None
-    assert answered.search.within_per_s is not None
-    # The latencies are those at this rate.
-    at_rate = [
-        trial
-        for trial in answered.search.trials
-        if trial.rate_per_s == answered.search.within_per_s
-    ]
-    result = latency.percentiles(answered.latencies)
-    assert result is not None
-    assert result.count == sum(trial.requests for trial in at_rate)
-    assert result.p90_ns < 1e9
 
 
 @pytest.mark.quick
@@ -143,14 +90,6 @@ def test_onnx_runtime_behind_fastapi_answers_with_the_requested_threads(served: 
     assert [worker.threads_used for worker in outcome.workers] == [2, 2]
     assert all("onnxruntime" in worker.versions for worker in outcome.workers)
     assert all("torch" not in worker.versions for worker in outcome.workers)
-
-
-def test_a_bound_that_the_server_cannot_meet_fails_with_the_reason(served: Serve) -> None:
-    parameters = {"traffic": "rate-search", "bound_ms": 0.01}
-    outcome = served(server="fastapi", workers=1, threads=1, iterations=250, parameters=parameters)
-
-    assert outcome.status == "failed"
-    assert "took longer than 0.01 ms" in (outcome.reason or "")
 
 
 def test_a_wrong_answer_fails_before_timing(served: Serve) -> None:
@@ -246,12 +185,11 @@ def test_a_slow_startup_times_out(served: Serve) -> None:
     assert processes_of_servers() == []
 
 
-@pytest.mark.parametrize("server", ["torchserve", "litserve"])
-def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -> None:
-    python_of(server)
+def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path) -> None:
+    python_of("torchserve")
     (tmp_path / "s.yaml").write_text(
         "schema: 1\nname: s\ntitle: S\nquestion: Q?\nworkload: image-serving\n"
-        f"environment: {server}\nworkers: 2\nthreads: 1\n"
+        "environment: torchserve\nworkers: 2\nthreads: 1\n"
         "parameters: {model: resnet18, image: 64, concurrency: 4}\n"
         "measure: {relaunch_disturbed: 0, warmup: {iterations: 8}, iterations: 100000,"
         " launches: {min: 2, max: 2}}\n"
@@ -262,23 +200,16 @@ def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    started: set[int] = set()
     try:
-        deadline = time.monotonic() + 90
         # The generator comes once every worker is ready.
-        while not any(b"corebound.serving.generator" in command_line_of(pid) for pid in started):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-            started = set(processes_below(runner.pid))
+        until(lambda: below_with(b"corebound.serving.generator"), 120)
+        started = set(processes_below(runner.pid))
     finally:
         runner.kill()
         runner.wait()
 
     # The supervisor, the server with its workers, the generator.
     assert len(started) >= 5
-    deadline = time.monotonic() + 15
-    while any(command_line_of(pid) for pid in started) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert [command_line_of(pid) for pid in started if command_line_of(pid)] == []
+    until(lambda: not any(map(command_line_of, started)))
     # A run appears with its first launch.
     assert list(jsonl.files(tmp_path / "reports" / "records")) == []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
-import signal
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,11 +33,9 @@ from support.build import a_traffic
 from support.servers import (
     Serve,
     a_serving_order,
-    below_with,
     make_scratch,
     server_launcher,
     start_generator,
-    while_measuring,
 )
 
 pytestmark = [
@@ -128,13 +125,19 @@ class Watched(Struct, frozen=True, kw_only=True):
     addresses: frozenset[str]
 
 
-def watched(server: str, counting: CounterSupport) -> Watched:
+@functools.cache
+def watched(server: str) -> Watched:
+    """Launched once for all tests."""
     addresses: set[str] = set()
 
     def look() -> None:
         for pid in processes_below(os.getpid()):
             addresses.update(listening(pid))
 
+    counting = perf.detect_counters()
+    if server == "torchserve":
+        # A software event, which every kernel counts, in the place of a processor's.
+        counting = CounterSupport(events=("task-clock",) if shutil.which("perf") else ())
     scratch = make_scratch()
     with Supervision(scratch) as supervision:
         outcome = server_launcher(scratch, supervision)(
@@ -146,33 +149,11 @@ def watched(server: str, counting: CounterSupport) -> Watched:
     return Watched(outcome=outcome, addresses=frozenset(addresses))
 
 
-@pytest.fixture(scope="module")
-def torchserve() -> Watched:
-    # A software event, which every kernel counts, in the place of a processor's.
-    counting = CounterSupport(events=("task-clock",) if shutil.which("perf") else ())
-    return watched("torchserve", counting)
-
-
-@pytest.fixture(scope="module")
-def litserve() -> Watched:
-    return watched("litserve", perf.detect_counters())
-
-
-@pytest.fixture(scope="module")
-def fastapi() -> Watched:
-    return watched("fastapi", perf.detect_counters())
-
-
-@pytest.fixture(params=["torchserve", "litserve", "fastapi"])
-def any_server(request: pytest.FixtureRequest) -> Watched:
-    result: Watched = request.getfixturevalue(request.param)
-    return result
-
-
-def test_every_server_runs_with_the_requested_threads(
-    any_server: Watched,
+@pytest.mark.parametrize("server", ["torchserve", "litserve", "fastapi"])
+def test_every_server_runs_with_the_requested_threads_and_listens_on_loopback_only(
+    server: str,
 ) -> None:
-    outcome = any_server.outcome
+    outcome, addresses = watched(server).outcome, watched(server).addresses
 
     assert (outcome.status, outcome.reason, outcome.leftover_processes) == ("ok", None, ())
     assert outcome.served is not None
@@ -181,16 +162,13 @@ def test_every_server_runs_with_the_requested_threads(
     assert outcome.served.cpu_ns > 0
     assert [worker.threads_used for worker in outcome.workers] == [1, 1]
     assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
-
-
-def test_servers_listen_on_the_loopback_interface_only(any_server: Watched) -> None:
-    assert any_server.addresses
-    assert any_server.addresses <= LOOPBACK
+    assert addresses
+    assert addresses <= LOOPBACK
 
 
 @pytest.mark.quick
-def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
-    outcome, offer = litserve.outcome, perf.detect_counters()
+def test_host_samples_and_counters_are_recorded() -> None:
+    outcome, offer = watched("litserve").outcome, perf.detect_counters()
 
     assert outcome.host is not None
     assert outcome.host.windows
@@ -202,34 +180,14 @@ def test_host_samples_and_counters_are_recorded(litserve: Watched) -> None:
 
 
 @needs.perf
-def test_perf_counts_the_tree_and_each_worker_and_leaves_no_process(torchserve: Watched) -> None:
-    outcome = torchserve.outcome
+def test_perf_counts_the_tree_and_each_worker_and_leaves_no_process() -> None:
+    outcome = watched("torchserve").outcome
 
     assert (outcome.status, outcome.leftover_processes) == ("ok", ())
     assert outcome.counters is not None
     assert (outcome.counters.source, outcome.counters.unavailable) == ("perf", {})
     counted = [worker.counters for worker in outcome.workers]
     assert [one.source for one in counted if one is not None] == ["perf", "perf"]
-
-
-def test_a_delayed_generator_makes_the_launch_invalid(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def delay() -> None:
-        (generator,) = below_with(b"corebound.serving.generator")
-        os.kill(generator, signal.SIGSTOP)
-        time.sleep(2.0)
-        os.kill(generator, signal.SIGCONT)
-
-    delayed = while_measuring(monkeypatch, delay, after_s=0.5)
-    # Four seconds of requests.
-    parameters = {"traffic": "constant", "rate": 10.0}
-    outcome = served(workers=1, threads=1, iterations=40, parameters=parameters)
-
-    assert delayed.is_set(), outcome.reason
-    assert outcome.status == "invalid"
-    assert any("load generator sent" in one and "late" in one for one in outcome.evidence)
-    assert "load generator" in (outcome.fix or "")
 
 
 def test_without_java_the_launch_fails_and_says_how_to_install_it(
