@@ -6,14 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from corebound.analysis import compared
 from corebound.analysis.commit_comparison import CommitComparison, InterleavedComparison
-from corebound.analysis.compared import (
-    ComparedRow,
-    PairOfCells,
-    baseline_rows,
-    row_values,
-    rows_of_cells,
-)
 from corebound.analysis.json_documents import cell_document, compare_document
 from corebound.analysis.run_comparison import RunComparison
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
@@ -43,7 +37,7 @@ class Comparison(Shown, frozen=True, kw_only=True):
 
     before: str
     after: str
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[compared.ComparedRow, ...]
     not_comparable: Mapping[str, str] = {}
     only_in_one: Mapping[str, str] = {}
     document: Mapping[str, Any]
@@ -52,11 +46,11 @@ class Comparison(Shown, frozen=True, kw_only=True):
         """The number of rows."""
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[ComparedRow]:
+    def __iter__(self) -> Iterator[compared.ComparedRow]:
         """Every row."""
         return iter(self.rows)
 
-    def __getitem__(self, name: str) -> ComparedRow:
+    def __getitem__(self, name: str) -> compared.ComparedRow:
         """The row of a configuration, by its id, its key, or one of its axes' values.
 
         Raises:
@@ -68,7 +62,7 @@ class Comparison(Shown, frozen=True, kw_only=True):
         return rows[0]
 
     @property
-    def row(self) -> ComparedRow:
+    def row(self) -> compared.ComparedRow:
         """The only row.
 
         Raises:
@@ -113,7 +107,7 @@ class Comparison(Shown, frozen=True, kw_only=True):
 
 def of_recorded(result: RunComparison | CommitComparison | InterleavedComparison) -> Comparison:
     """Two runs, two commits of an imported project, or two sides that were measured interleaved."""
-    rows: Sequence[ComparedRow]
+    rows: Sequence[compared.ComparedRow]
     if isinstance(result, InterleavedComparison):
         before, after = result.sides.names
         rows = [cell for cell in result.cells if not cell.missing]
@@ -139,7 +133,7 @@ def of_baselines(result: ScenarioResult) -> Comparison:
     """Every configuration of a scenario with its baseline, in the order of the file."""
     pairs = {pair.cell.cell.key: pair for pair in result.ranked}
     ordered = [pairs[key] for key in result.by_key if key in pairs]
-    rows = baseline_rows(ordered, margin=result.measure.margin)
+    rows = compared.baseline_rows(ordered, margin=result.measure.margin)
     significant = {row.cell for row in rows if row.is_significant}
     return Comparison(
         before=", ".join(dict.fromkeys(pair.baseline.cell.label for pair in ordered)),
@@ -157,16 +151,16 @@ def of_baselines(result: ScenarioResult) -> Comparison:
     )
 
 
-def of_finalists(result: TuneResult) -> tuple[ComparedRow, ...]:
+def of_finalists(result: TuneResult) -> tuple[compared.ComparedRow, ...]:
     """The recommended configuration compared with each other finalist."""
     best = result.confirmed[0] if result.confirmed else None
     others = [each for each in result.confirmed[1:] if each.comparison is not None]
     significant = suite_findings([each.comparison for each in others])
     return tuple(
-        ComparedRow(
+        compared.ComparedRow(
             scenario=each.cell.scenario,
             cell=each.cell.key,
-            **row_values(each.summary, best.summary if best else None),
+            **compared.row_values(each.summary, best.summary if best else None),
             comparison=each.comparison,
             margin=result.tuning.rule.margin,
             verdict=each.comparison.verdict if each.comparison else None,
@@ -192,7 +186,7 @@ def of_configurations(
     Raises:
         InputError: No scenario has such a pair.
     """
-    pairs: list[PairOfCells] = []
+    pairs: list[compared.PairOfCells] = []
     for result in results:
         others = {
             _key_without(cell, {*before, *after}): cell
@@ -211,7 +205,7 @@ def of_configurations(
             where="compare",
             fix="`results.comparisons()` has a column axis_NAME for each axis.",
         )
-    rows = rows_of_cells(pairs)
+    rows = compared.rows_of_cells(pairs)
     return Comparison(
         before=names[0],
         after=names[1],

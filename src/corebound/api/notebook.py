@@ -7,18 +7,8 @@ from html import escape
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import count, day, within
+from corebound.present import sections
 from corebound.present.run import scenario_table
-from corebound.present.sections import (
-    Change,
-    Column,
-    Duration,
-    Marked,
-    Named,
-    Ratio,
-    Table,
-    Value,
-    text_of,
-)
 from corebound.present.shown import in_notebook
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.intervals import (
@@ -30,7 +20,7 @@ from corebound.report.charts.intervals import (
 from corebound.units import duration
 
 
-def compared_html(*parts: tuple[str, Table]) -> str:
+def compared_html(*parts: tuple[str, sections.Table]) -> str:
     """Tables of comparisons with the chart of each interval, each below its head, which is HTML."""
     shown = (head + (_table(table) if table.rows else "") for head, table in parts)
     return in_notebook("".join(shown))
@@ -51,7 +41,7 @@ def _scenario(result: ScenarioResult) -> str:
     return head + _table(scenario_table(result))
 
 
-def _table(table: Table) -> str:
+def _table(table: sections.Table) -> str:
     compared = [change.comparison for change in table.effects if change.comparison is not None]
     margin = max((change.margin for change in table.effects), default=0.0)
     axis = comparison_axis(compared, margin=margin, with_pairs=True) if compared else None
@@ -65,7 +55,7 @@ def _table(table: Table) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _heading(column: Column, axis: Axis | None) -> str:
+def _heading(column: sections.Column, axis: Axis | None) -> str:
     if column.is_drawn:
         return _ticks(axis) if axis else "<th></th>"
     return f"<th>{escape(column.heading)}</th>"
@@ -80,26 +70,26 @@ def _ticks(axis: Axis) -> str:
     return f'<th class="axis">{"".join(labels)}</th>'
 
 
-def _cell(value: Value, axis: Axis | None) -> str:
+def _cell(value: sections.Value, axis: Axis | None) -> str:
     match value:
-        case Change():
+        case sections.Change():
             drawn = (
                 interval_svg(value.comparison, axis, value.margin, verdict=value.verdict)
                 if axis and value.comparison
                 else ""
             )
             return f'<td class="plot">{drawn}</td>'
-        case Marked():
+        case sections.Marked():
             word = f'<span class="{value.word.tone}">{escape(value.word.text)}</span>'
             notes = "".join(f"<small>{escape(note)}</small>" for note in value.notes)
             return f'<td class="verdict">{word}{notes}</td>'
-        case Named():
+        case sections.Named():
             first, second = value.name, value.more
-        case Ratio():
+        case sections.Ratio():
             first, second = value.value, value.interval
-        case Duration(value_ns=median, interval=span) if span is not None:
+        case sections.Duration(value_ns=median, interval=span) if span is not None:
             first, second = value.text, within(span.low, span.high, duration, beside=median)
         case _:
-            first, second = text_of(value), ""
+            first, second = sections.text_of(value), ""
     below = f"<br><small>{escape(second)}</small>" if second else ""
     return f"<td>{escape(first)}{below}</td>"

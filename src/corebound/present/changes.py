@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import (
-    ChangeHistory,
-    change_sizes,
-    commit_range,
-    recovered_amount,
-    remaining_change,
-    size_interval,
-)
+from corebound.analysis import change_history
 from corebound.analysis.suggested_commands import (
     CommandLine,
     between_command,
@@ -108,7 +101,7 @@ def commits_between(
     """The commits after one point of a series up to another, with the subject of the last."""
     return Commits(
         when=when,
-        name=commit_range(last_good, first_bad),
+        name=change_history.commit_range(last_good, first_bad),
         subject=first_bad.commit.subject if first_bad.commit else "",
         link=_range_link(series, last_good, first_bad),
         after=tuple(after),
@@ -129,7 +122,7 @@ def recovery(changes: Sequence[Change]) -> tuple[Commits, ...]:
         change.recovered_between for change in changes if change.recovered_between is not None
     ]
     first, series = changes[0].change_point.recovery, changes[0].series
-    amounts = {recovered_amount(change) for change in changes}
+    amounts = {change_history.recovered_amount(change) for change in changes}
     if first is None or len(between) < len(changes) or len(amounts) > 1:
         return ()
     good = max((good for good, _ in between), key=_moment)
@@ -137,7 +130,7 @@ def recovery(changes: Sequence[Change]) -> tuple[Commits, ...]:
     if good.at >= bad.at:
         return ()
     when = f"{amounts.pop()} {day(series.points.moments[first.at].at)}"
-    remaining = filter(None, (remaining_change(changes),))
+    remaining = filter(None, (change_history.remaining_change(changes),))
     return (commits_between(series, good, bad, when, remaining),)
 
 
@@ -168,7 +161,7 @@ _MOST_NOTES = 3
 
 def status_of(
     changes: Sequence[HistoryChange],
-    history: ChangeHistory,
+    history: change_history.ChangeHistory,
     notes: Sequence[str] = (),
     *,
     code: str = "",
@@ -204,11 +197,11 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     """
 
     changes: tuple[Change, ...]
-    history: ChangeHistory
+    history: change_history.ChangeHistory
     number: int = 0
 
     @classmethod
-    def of(cls, changes: Sequence[Change], history: ChangeHistory) -> ChangeGroup:
+    def of(cls, changes: Sequence[Change], history: change_history.ChangeHistory) -> ChangeGroup:
         """One of the groups of `group_changes`."""
         largest_first = sorted(
             changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
@@ -239,7 +232,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> VerdictWord:
         """Size and direction, from the smallest to the largest."""
-        return change_sizes(self.changes)
+        return change_history.change_sizes(self.changes)
 
     @property
     def location(self) -> str:
@@ -254,7 +247,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
             return Marked(word=self.size)
         return Marked(
             word=self.size,
-            bounds=size_interval(self.change),
+            bounds=change_history.size_interval(self.change),
             notes=tuple(filter(None, (levels_text(self.change), machines_text(self.change)))),
         )
 
@@ -365,7 +358,7 @@ def summary_table(changes: Sequence[Change], title: str) -> Table:
 
 
 def group_changes(
-    changes: Sequence[Change], history: ChangeHistory
+    changes: Sequence[Change], history: change_history.ChangeHistory
 ) -> tuple[tuple[Change, ...], ...]:
     """Group changes that may come from one commit.
 
@@ -499,7 +492,7 @@ def entry_subject(entry: CommitEntry) -> str:
 
 def entry_table(
     entries: Iterable[tuple[CommitEntry, Impact]],
-    history: ChangeHistory,
+    history: change_history.ChangeHistory,
     title: str,
     address: Address,
     *,

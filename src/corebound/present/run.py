@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from corebound.analysis import wording
 from corebound.analysis.advice import unconfirmed
 from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_metrics import launch_counts
@@ -13,20 +14,6 @@ from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import TimeSpent, between_launches, time_spent
-from corebound.analysis.wording import (
-    NO_BASELINE,
-    NOT_MEASURED,
-    REFERENCE,
-    VerdictWord,
-    capital,
-    compared_bounds,
-    open_note,
-    relative_speed,
-    total_time,
-    value_bounds,
-    value_text,
-    verdict_word,
-)
 from corebound.planning.models import UNKNOWN
 from corebound.present.sections import (
     Change,
@@ -73,7 +60,7 @@ def run_sections(
         yield Sentence(
             "Run `corebound calibrate` to see the smallest difference this host can detect."
         )
-    yield Sentence(f"{capital(launch_counts(launches).says)}.")
+    yield Sentence(f"{wording.capital(launch_counts(launches).says)}.")
     spent = time_spent(launches, results)
     yield time_sentence(spent, between_launches(launches, spent.values()))
 
@@ -109,8 +96,8 @@ def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value
     ratio: Value = ""
     if comparison is not None:
         ratio = Ratio(
-            relative_speed(comparison.speedup_ratio, words=cell.cell.words),
-            compared_bounds(comparison),
+            wording.relative_speed(comparison.speedup_ratio, words=cell.cell.words),
+            wording.compared_bounds(comparison),
         )
     elif cell.bound:
         ratio = cell.bound.removesuffix(" than the baseline")
@@ -126,17 +113,17 @@ def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value
 
 def _reported(other: CellSummary) -> str:
     """A metric that does not decide, with its interval."""
-    value = value_text(other.median_ns, other.cell)
-    bounds = value_bounds(other.interval, other.cell, other.median_ns)
+    value = wording.value_text(other.median_ns, other.cell)
+    bounds = wording.value_bounds(other.interval, other.cell, other.median_ns)
     return f"{value} ({bounds})" if bounds else value
 
 
-def _word(cell: CellResult) -> VerdictWord:
+def _word(cell: CellResult) -> wording.VerdictWord:
     if cell.summary.median_ns is None:
-        return NOT_MEASURED
+        return wording.NOT_MEASURED
     if cell.comparison is not None:
-        return verdict_word(cell.comparison.verdict, cell.cell.words)
-    return REFERENCE if cell.baseline is None else NO_BASELINE
+        return wording.verdict_word(cell.comparison.verdict, cell.cell.words)
+    return wording.REFERENCE if cell.baseline is None else wording.NO_BASELINE
 
 
 def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[str]:
@@ -149,7 +136,7 @@ def _notes(cell: CellResult, result: ScenarioResult, compared: int) -> Iterable[
     verdict = cell.comparison.verdict if cell.comparison else None
     is_doubtful = verdict in {"faster", "slower"} and cell.cell.id not in result.decided
     return (
-        open_note(cell.comparison, result.open_reason(cell)),
+        wording.open_note(cell.comparison, result.open_reason(cell)),
         f"not significant among {compared} comparisons" if compared and is_doubtful else "",
         launch_counts(cell.launches).note,
     )
@@ -185,7 +172,7 @@ def time_table(spent: Mapping[str, TimeSpent], between: TimeSpent) -> Table:
             *(Column(_NAMES[part], "number") for part in shown),
         ),
         rows=tuple(
-            (name, total_time(own.total()), *(_share(part, own) for part in shown))
+            (name, wording.total_time(own.total()), *(_share(part, own) for part in shown))
             for name, own in rows.items()
         ),
     )

@@ -37,18 +37,9 @@ from corebound.present.shown import Shown
 from corebound.records import atomic_write
 from corebound.scenario.cell import is_project
 from corebound.scenario.runtimes import RUNTIME_PROGRAMS
-from corebound.workflow import projects
+from corebound.workflow import projects, scenarios
 from corebound.workflow.execute import Reporter
 from corebound.workflow.prepare import PreparedRun
-from corebound.workflow.scenarios import (
-    LoadedScenario,
-    all_cells,
-    find_environments,
-    host_capabilities,
-    is_installed,
-    load_scenarios,
-    plan_task,
-)
 
 LIVE = Path("/")
 _SHOWN = "warnings-shown.json"
@@ -80,13 +71,13 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         InputError: A file that was named cannot be read.
     """
     if files:
-        loaded = load_scenarios(files, ())
+        loaded = scenarios.load_scenarios(files, ())
     else:
         found = [path for folder in _SUITE_FOLDERS for path in sorted(folder.glob("*.yaml"))]
         loaded = tuple(scenario for path in found for scenario in _load_if_valid(path))
-    project = projects.find(all_cells(loaded), projects.CONFIG)
-    made = find_environments(loaded, Path.cwd(), project)
-    capabilities = host_capabilities(made, loaded)
+    project = projects.find(scenarios.all_cells(loaded), projects.CONFIG)
+    made = scenarios.find_environments(loaded, Path.cwd(), project)
+    capabilities = scenarios.host_capabilities(made, loaded)
     everything = replace(
         capabilities,
         tools=TOOLS | RUNTIME_PROGRAMS,
@@ -97,7 +88,7 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
     planned = [
         cell
         for scenario in loaded
-        for cell in plan_task(scenario, everything, profile=None, seed=0).planned
+        for cell in scenarios.plan_task(scenario, everything, profile=None, seed=0).planned
     ]
     programs = {command.argv[0] for cell in planned for command in cell.commands}
     programs |= {program.name for cell in planned for program in programs_of(cell.cell)}
@@ -120,9 +111,9 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
 _SUITE_FOLDERS = (Path("scenarios"), Path())
 
 
-def _load_if_valid(path: Path) -> tuple[LoadedScenario, ...]:
+def _load_if_valid(path: Path) -> tuple[scenarios.LoadedScenario, ...]:
     try:
-        return load_scenarios((path,), ())
+        return scenarios.load_scenarios((path,), ())
     except CoreboundError:
         return ()
 
@@ -289,7 +280,7 @@ def check_host(
         after=take_snapshot(tree),
         pid=os.getpid() if is_live else 0,
         sudo="SUDO_UID" in os.environ,
-        tools=frozenset(filter(is_installed, PROGRAMS)) if needs else None,
+        tools=frozenset(filter(scenarios.is_installed, PROGRAMS)) if needs else None,
         needed=needs.programs if needs else None,
         environments={name: found is not None for name, found in needs.environments.items()}
         if needs

@@ -10,25 +10,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.host_comparison import (
-    HostComparison,
-    HostScenario,
-    HostSummary,
-    compare_hosts,
-    hardware_class,
-    host_facts,
-    summarise_scenario,
-)
+from corebound import errors
+from corebound.analysis import host_comparison
 from corebound.analysis.json_documents import hosts_document
 from corebound.analysis.scenario_result import analyse_scenario
-from corebound.errors import (
-    Fault,
-    InputError,
-    ScenarioFaults,
-    collect_fault,
-    encodable,
-    report_os_errors,
-)
 from corebound.present.hosts import classes_table
 from corebound.present.shown import Shown
 from corebound.records import atomic_write, cache, jsonl
@@ -55,13 +40,13 @@ class _HostRun(Struct, frozen=True, kw_only=True):
 
     stamp: str
     selected: bool
-    host: HostSummary
-    faults: tuple[Fault, ...]
+    host: host_comparison.HostSummary
+    faults: tuple[errors.Fault, ...]
 
 
 def read_hosts(
-    records: Path, faults: list[Fault], only: Collection[str] = ()
-) -> Iterator[HostSummary]:
+    records: Path, faults: list[errors.Fault], only: Collection[str] = ()
+) -> Iterator[host_comparison.HostSummary]:
     """Read every host with the latest result of each scenario.
 
     Args:
@@ -79,19 +64,19 @@ def read_hosts(
 
 
 def _read_host(
-    files: list[Path], records: Path, version: str, faults: list[Fault]
-) -> HostSummary | None:
+    files: list[Path], records: Path, version: str, faults: list[errors.Fault]
+) -> host_comparison.HostSummary | None:
     """One host, from its latest runs, the latest first; None if none can be read."""
-    name = f"hosts-{encodable(files[0].parent.name)}"
+    name = f"hosts-{errors.encodable(files[0].parent.name)}"
     cache_file = CacheFile(dict[str, _HostRun], records, name, version=version)
     cached = cache_file.load() or {}
     runs: dict[str, _HostRun] = {}
     for file in files:
-        known = cached.get(encodable(file.name))
-        with collect_fault(file, faults):
+        known = cached.get(errors.encodable(file.name))
+        with errors.collect_fault(file, faults):
             stamp = jsonl.stamp(file)
             run = known if known and known.stamp == stamp else _read_run(file, stamp)
-            runs[encodable(file.name)] = run
+            runs[errors.encodable(file.name)] = run
             faults += run.faults
     if runs != cached:
         cache_file.keep(runs)
@@ -100,9 +85,9 @@ def _read_host(
     return replace(next(iter(runs.values())).host, scenarios=_latest(runs.values()))
 
 
-def _latest(runs: Collection[_HostRun]) -> tuple[HostScenario, ...]:
+def _latest(runs: Collection[_HostRun]) -> tuple[host_comparison.HostScenario, ...]:
     """The latest result of each scenario; one of a selection of cells only if there is no other."""
-    chosen: dict[str, tuple[bool, HostScenario]] = {}
+    chosen: dict[str, tuple[bool, host_comparison.HostScenario]] = {}
     for run in runs:
         for scenario in run.host.scenarios:
             selected, known = chosen.get(scenario.name, (False, None))
@@ -122,10 +107,10 @@ def _read_run(file: Path, stamp: str) -> _HostRun:
             continue
         try:
             result = analyse_scenario(stored.run, source, stored.launches)
-        except ScenarioFaults as error:
+        except errors.ScenarioFaults as error:
             faults += error.faults
             continue
-        scenarios.append(summarise_scenario(result))
+        scenarios.append(host_comparison.summarise_scenario(result))
     return _HostRun(
         stamp=stamp,
         selected=bool(stored.run.only),
@@ -134,12 +119,14 @@ def _read_run(file: Path, stamp: str) -> _HostRun:
     )
 
 
-def _summary(run: Run, scenarios: tuple[HostScenario, ...]) -> HostSummary:
-    return HostSummary(
+def _summary(
+    run: Run, scenarios: tuple[host_comparison.HostScenario, ...]
+) -> host_comparison.HostSummary:
+    return host_comparison.HostSummary(
         id=run.host.id,
         name=run.host.name,
-        hardware=hardware_class(run),
-        facts=host_facts(run),
+        hardware=host_comparison.hardware_class(run),
+        facts=host_comparison.host_facts(run),
         scenarios=scenarios,
     )
 
@@ -152,7 +139,7 @@ class HostResults(Shown, frozen=True, kw_only=True):
             `outliers`.
     """
 
-    comparison: HostComparison
+    comparison: host_comparison.HostComparison
 
     @property
     def document(self) -> dict[str, Any]:
@@ -167,7 +154,7 @@ class HostResults(Shown, frozen=True, kw_only=True):
 
 def compare_recorded_hosts(
     records: Path, scenario_files: Collection[Path], notify: Notify
-) -> HostComparison:
+) -> host_comparison.HostComparison:
     """Compare all hosts of a folder of records.
 
     Args:
@@ -178,7 +165,7 @@ def compare_recorded_hosts(
         InputError: A scenario's file cannot be read, or there are no results of two hosts.
     """
     names = frozenset(map(_scenario_name, scenario_files))
-    faults: list[Fault] = []
+    faults: list[errors.Fault] = []
     hosts = [host for host in read_hosts(records, faults, names) if host.scenarios]
     tunings = [
         result
@@ -189,17 +176,17 @@ def compare_recorded_hosts(
         notify(f"warning: {fault}")
     if len(hosts) < 2:
         found = "one host has" if hosts else "no host has"
-        raise InputError(
+        raise errors.InputError(
             what=f"{found} results of {'these scenarios' if names else 'any scenario'};"
             " comparing hosts needs two.",
             where=str(records),
             fix="Copy the records of other hosts into this folder, or name another with --records.",
         )
-    return compare_hosts(hosts, tunings)
+    return host_comparison.compare_hosts(hosts, tunings)
 
 
 def _scenario_name(file: Path) -> str:
-    with report_os_errors(
+    with errors.report_os_errors(
         "the scenario cannot be read", where=file, fix="Name a scenario's YAML file."
     ):
         data = atomic_write.read(file)

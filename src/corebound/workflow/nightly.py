@@ -19,6 +19,7 @@ from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.scenario.metrics import JudgedBy
 from corebound.scenario.models import ProfileName
+from corebound.workflow import options
 from corebound.workflow.anchor import configured_anchor
 from corebound.workflow.execute import Budget
 from corebound.workflow.nightly_steps import (
@@ -34,19 +35,6 @@ from corebound.workflow.nightly_summary import (
     merge_regressions,
     send_summary,
     write_summary,
-)
-from corebound.workflow.options import (
-    Anchor,
-    Branch,
-    Config,
-    Files,
-    Option,
-    Push,
-    Records,
-    Squash,
-    To,
-    Wait,
-    seconds,
 )
 from corebound.workflow.projects import CONFIG, DEFAULT_SCENARIOS, Notify
 from corebound.workflow.publish import DEFAULT_SITE, require_branch
@@ -64,33 +52,37 @@ _RUN_CODES = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 class NightlyRequest(Struct, frozen=True, kw_only=True):
     """The request for a nightly run; the fields are the options of `corebound nightly`."""
 
-    files: Files = (DEFAULT_SCENARIOS,)
-    profile: Annotated[ProfileName, Option("How thoroughly to measure.")] = "nightly"
+    files: options.Files = (DEFAULT_SCENARIOS,)
+    profile: Annotated[ProfileName, options.Option("How thoroughly to measure.")] = "nightly"
     budget_s: Annotated[
-        float, Option("End after this time: 90s, 10m, 2h.", parse=seconds, typed="4h")
+        float,
+        options.Option("End after this time: 90s, 10m, 2h.", parse=options.seconds, typed="4h"),
     ] = 14_400.0
-    wait_s: Wait = 0.0
-    update: Annotated[bool, Option("First fetch and fast-forward the project under test.")] = False
-    anchor: Anchor = ()
-    metric: Annotated[JudgedBy, Option("`memory` also reports regressions of peak memory.")] = (
-        "time"
-    )
-    verify: Annotated[
-        bool, Option("Also check what `corebound tune` recommended on this host.")
+    wait_s: options.Wait = 0.0
+    update: Annotated[
+        bool, options.Option("First fetch and fast-forward the project under test.")
     ] = False
-    to: To = None
-    branch: Branch = None
-    push: Push = None
-    squash: Squash = False
-    site_url: Annotated[str | None, Option("Public URL of the site, for links.")] = None
-    summary: Annotated[Path | None, Option("Also write the summary to this file.")] = None
+    anchor: options.Anchor = ()
+    metric: Annotated[
+        JudgedBy, options.Option("`memory` also reports regressions of peak memory.")
+    ] = "time"
+    verify: Annotated[
+        bool, options.Option("Also check what `corebound tune` recommended on this host.")
+    ] = False
+    to: options.To = None
+    branch: options.Branch = None
+    push: options.Push = None
+    squash: options.Squash = False
+    site_url: Annotated[str | None, options.Option("Public URL of the site, for links.")] = None
+    summary: Annotated[Path | None, options.Option("Also write the summary to this file.")] = None
     webhook: Annotated[
-        str | None, Option("POST the summary to this URL, as JSON.", envvar="COREBOUND_WEBHOOK")
+        str | None,
+        options.Option("POST the summary to this URL, as JSON.", envvar="COREBOUND_WEBHOOK"),
     ] = None
-    fresh: Annotated[bool, Option("Do not resume an interrupted nightly run.")] = False
-    nights: Annotated[Path, Option("Folder of journals and logs.")] = NIGHTS
-    config: Config = CONFIG
-    records: Records = RECORDS
+    fresh: Annotated[bool, options.Option("Do not resume an interrupted nightly run.")] = False
+    nights: Annotated[Path, options.Option("Folder of journals and logs.")] = NIGHTS
+    config: options.Config = CONFIG
+    records: options.Records = RECORDS
 
     @property
     def identity(self) -> tuple[str, ...]:

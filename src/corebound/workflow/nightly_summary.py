@@ -12,16 +12,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from corebound import errors
 from corebound.analysis.json_documents import attributes
 from corebound.analysis.wording import and_more, count
-from corebound.errors import (
-    CRASHED,
-    NO_ANSWER,
-    REGRESSION,
-    InputError,
-    LaunchError,
-    report_os_errors,
-)
 from corebound.records import atomic_write
 from corebound.text import chat, one_line, uncommanded
 from corebound.workflow.nightly_steps import Failure, NightlyResult
@@ -69,13 +62,13 @@ class NightlySummary(Struct, frozen=True, kw_only=True):
         `series not analysed`, `failed` or `crashed`.
         """
         if self.result.failure is not None:
-            return "crashed" if self.result.failure.code == CRASHED else "failed"
-        if self.result.exit_code == NO_ANSWER:
-            was_measured = self.result.codes.get("run") != NO_ANSWER
+            return "crashed" if self.result.failure.code == errors.CRASHED else "failed"
+        if self.result.exit_code == errors.NO_ANSWER:
+            was_measured = self.result.codes.get("run") != errors.NO_ANSWER
             return "series not analysed" if was_measured else "budget too short"
-        if self.result.exit_code == REGRESSION and not _alarms(self) and _lost(self):
+        if self.result.exit_code == errors.REGRESSION and not _alarms(self) and _lost(self):
             return "recommendation lost"
-        words = {0: "ok", REGRESSION: "regression"}
+        words = {0: "ok", errors.REGRESSION: "regression"}
         return words.get(self.result.exit_code, "launches failed")
 
     @property
@@ -157,13 +150,13 @@ def _headline(summary: NightlySummary) -> str:
     headline = count(alarms, "new regression") if alarms else "no new regression"
     if lost:
         headline += f", {count(lost, 'recommendation')} lost"
-    if summary.result.codes.get("run") == LaunchError.exit_code:
+    if summary.result.codes.get("run") == errors.LaunchError.exit_code:
         headline += ", some launches failed"
     if summary.snapshot is not None:
         headline += (
             f", measured with uncommitted changes ({summary.snapshot}): not part of the history"
         )
-    is_short = summary.partial or summary.result.codes.get("run") == NO_ANSWER
+    is_short = summary.partial or summary.result.codes.get("run") == errors.NO_ANSWER
     return headline + (", the budget ran out before everything was measured" if is_short else "")
 
 
@@ -210,7 +203,7 @@ def _series_name(change: Mapping[str, Any]) -> str:
 
 
 def _failure_lines(failure: Failure) -> Iterator[str]:
-    if failure.code == CRASHED:
+    if failure.code == errors.CRASHED:
         yield "This is a bug in corebound, not a result. Please report it."
     yield f"exit code {failure.code}; the published site is unchanged. {failure.log} ends with:"
     yield from (f"  {one_line(line)}" for line in failure.tail)
@@ -238,7 +231,7 @@ def write_summary(text: str, file: Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    with report_os_errors(
+    with errors.report_os_errors(
         "the summary cannot be written",
         where=file,
         fix="Name a file that can be written with --summary.",
@@ -255,7 +248,7 @@ def send_summary(document: Mapping[str, Any], url: str) -> None:
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InputError(
+        raise errors.InputError(
             what="the summary cannot be sent to this address.",
             where="--webhook",
             fix="Pass a URL that begins with https://.",
@@ -267,7 +260,7 @@ def send_summary(document: Mapping[str, Any], url: str) -> None:
             pass
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
-        raise LaunchError(
+        raise errors.LaunchError(
             what=f"the summary could not be sent to {parts.hostname}: {reason}.",
             where="--webhook",
             fix="Check the address and whether this host can reach it.",

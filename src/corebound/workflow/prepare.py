@@ -32,19 +32,7 @@ from corebound.runner import Task, is_complete
 from corebound.scenario.models import ProfileName
 from corebound.stats.stopping import DOUBTFUL_TURNS, needs_more_launches
 from corebound.text import one_line
-from corebound.workflow import projects, scenarios
-from corebound.workflow.options import (
-    Config,
-    Files,
-    Metric,
-    Option,
-    Records,
-    Unlocked,
-    Wait,
-    labels,
-    seconds,
-    variables,
-)
+from corebound.workflow import options, projects, scenarios
 from corebound.workflow.projects import Notify
 from corebound.workflow.scenarios import LoadedScenario
 
@@ -64,41 +52,45 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     The request of a command adds its own, and names those of its command line in `options`.
     """
 
-    files: Files
-    profile: Annotated[ProfileName | None, Option("How thoroughly to measure.")] = None
+    files: options.Files
+    profile: Annotated[ProfileName | None, options.Option("How thoroughly to measure.")] = None
     only: Annotated[
-        tuple[str, ...], Option("Cells to select: axis=value[,axis=value]; repeatable.")
+        tuple[str, ...], options.Option("Cells to select: axis=value[,axis=value]; repeatable.")
     ] = ()
     env: Annotated[
         Mapping[str, str],
-        Option(
+        options.Option(
             "Set an environment variable of the workloads; without VALUE, as it is here.",
             metavar="NAME[=VALUE]",
-            parse=variables,
+            parse=options.variables,
         ),
     ] = {}
     budget_s: Annotated[
-        float | None, Option("End after this time: 90s, 10m, 2h.", parse=seconds)
+        float | None, options.Option("End after this time: 90s, 10m, 2h.", parse=options.seconds)
     ] = None
     # The range that every framework accepts.
     seed: Annotated[
         int | None,
-        Option("Seed of the order and of the workloads' random data.", min=0, max=2**32 - 1),
+        options.Option(
+            "Seed of the order and of the workloads' random data.", min=0, max=2**32 - 1
+        ),
     ] = None
-    metric: Metric = "time"
-    unlocked: Unlocked = False
-    wait_s: Wait = 0.0
-    config: Config = projects.CONFIG
+    metric: options.Metric = "time"
+    unlocked: options.Unlocked = False
+    wait_s: options.Wait = 0.0
+    config: options.Config = projects.CONFIG
     project_python: Annotated[
         Path | None,
-        Option("Python interpreter in which the project under test is installed already."),
+        options.Option("Python interpreter in which the project under test is installed already."),
     ] = None
-    committed: Annotated[bool, Option("Measure HEAD, without uncommitted changes.")] = False
+    committed: Annotated[bool, options.Option("Measure HEAD, without uncommitted changes.")] = False
     label: Annotated[
         Mapping[str, str],
-        Option("Label for the run's record; repeatable.", metavar="NAME=VALUE", parse=labels),
+        options.Option(
+            "Label for the run's record; repeatable.", metavar="NAME=VALUE", parse=options.labels
+        ),
     ] = {}
-    records: Records = RECORDS
+    records: options.Records = RECORDS
     # When the command began, by the monotonic clock: its budget counts from then.
     begin_s: float = field(default_factory=time.monotonic)
 

@@ -29,6 +29,7 @@ from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.pooled import pooled_series
+from corebound.workflow import run_index
 from corebound.workflow.change_point_cache import cached_change_points
 from corebound.workflow.faulty_parts import write_without_faulty
 from corebound.workflow.hosts import read_hosts
@@ -36,14 +37,6 @@ from corebound.workflow.process_pool import forked_map
 from corebound.workflow.projects import notifier
 from corebound.workflow.publish import DEFAULT_SITE
 from corebound.workflow.resolve_refs import resolve_commits, resolve_runs
-from corebound.workflow.run_index import (
-    EarlierResults,
-    IndexedFolder,
-    IndexedRun,
-    auxiliary_folders,
-    indexed_folders,
-    joined_folders,
-)
 from corebound.workflow.tunings import loads_of, stored_checks, tuning_results
 
 
@@ -132,7 +125,7 @@ def write_site(
             verified = latest_verification(race, checks.get(race.run.id, ()))
             if verified is not None:
                 verifications[race.run.id] = verified
-    past = EarlierResults((*folders, *auxiliary_folders(records, faults)))
+    past = run_index.EarlierResults((*folders, *run_index.auxiliary_folders(records, faults)))
     for fault in (
         *faults,
         *unreadable_profiles,
@@ -144,7 +137,7 @@ def write_site(
         warn(str(fault))
     if not (runs or profiles or imported or tunings):
         warn(f"no records in {records}: measure first with `corebound run`")
-    own_series = joined_folders(folders)
+    own_series = run_index.joined_folders(folders)
     with cached_change_points(records, all_series=not only) as cache:
         inputs = select_content(
             SiteInputs(
@@ -192,14 +185,16 @@ _MOST_RUN_PAGES = 1_000
 
 def _site_runs(
     records: Path, faults: list[Fault]
-) -> tuple[list[IndexedRun], list[IndexedFolder], dict[str, int], dict[str, str]]:
+) -> tuple[
+    list[run_index.IndexedRun], list[run_index.IndexedFolder], dict[str, int], dict[str, str]
+]:
     """The runs that the site shows, the series of all runs, and of each host the runs and class."""
-    shown: list[IndexedRun] = []
-    folders: list[IndexedFolder] = []
+    shown: list[run_index.IndexedRun] = []
+    folders: list[run_index.IndexedFolder] = []
     recorded: Counter[str] = Counter()
     classes: dict[str, str] = {}
     hosts = len({file.parent for file in jsonl.files(records)})
-    for folder, runs in indexed_folders(records, faults):
+    for folder, runs in run_index.indexed_folders(records, faults):
         folders.append(folder)
         shown += _latest_runs(runs, max(_MOST_RUN_PAGES // hosts, 1))
         classes |= {run.summary.host: run.summary.hardware for run in runs}
@@ -208,7 +203,7 @@ def _site_runs(
     return shown, folders, dict(recorded), classes
 
 
-def _latest_runs(runs: Sequence[IndexedRun], most: int) -> Iterator[IndexedRun]:
+def _latest_runs(runs: Sequence[run_index.IndexedRun], most: int) -> Iterator[run_index.IndexedRun]:
     """The latest runs of a host, and the latest results of scenarios that it measured earlier."""
     seen: set[tuple[str, bool]] = set()
     for number, run in enumerate(reversed(runs)):

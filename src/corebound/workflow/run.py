@@ -8,24 +8,17 @@ from typing import Annotated, ClassVar
 from msgspec.structs import replace
 
 from corebound.records.run_record import Run
+from corebound.workflow import prepare
 from corebound.workflow.anchor import prepare_anchored
 from corebound.workflow.execute import Reporter, RunResult, execute_run, hold_host_for
 from corebound.workflow.forecast import with_forecasts
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Anchor, Files, Option
 from corebound.workflow.plan import plan_suite
-from corebound.workflow.prepare import (
-    PreparedRun,
-    RunRequest,
-    prepare_run,
-    prioritise_inconclusive,
-    resume_run,
-    with_launches,
-)
 from corebound.workflow.projects import Notify
 
 
-class SuiteRequest(RunRequest, frozen=True, kw_only=True):
+class SuiteRequest(prepare.RunRequest, frozen=True, kw_only=True):
     """What `corebound run` measures; without files, it continues the latest run."""
 
     options: ClassVar = (
@@ -52,7 +45,7 @@ class SuiteRequest(RunRequest, frozen=True, kw_only=True):
 def run_suite(
     request: SuiteRequest,
     reporter: Reporter,
-    announce: Callable[[PreparedRun], None] = lambda _prepared: None,
+    announce: Callable[[prepare.PreparedRun], None] = lambda _prepared: None,
 ) -> RunResult:
     """Measure every cell of the scenarios, or continue an interrupted run.
 
@@ -89,17 +82,17 @@ def decides_some(run: Run, request: SuiteRequest) -> bool:
     return request.budget_s is not None and not is_night
 
 
-def _begin(request: SuiteRequest, notify: Notify) -> PreparedRun:
+def _begin(request: SuiteRequest, notify: Notify) -> prepare.PreparedRun:
     """Prepare a new run, or continue an interrupted one."""
     if request.anchor:
         prepared = prepare_anchored(request, request.anchor, notify, resume=request.resume)
     elif request.resume:
-        prepared = resume_run(request, notify, operators=request.operators)
+        prepared = prepare.resume_run(request, notify, operators=request.operators)
     else:
-        prepared = prepare_run(request, notify)
+        prepared = prepare.prepare_run(request, notify)
     if prepared.note is not None:
         notify(prepared.note)
-    tasks = with_launches(prepared.tasks, request.launches)
+    tasks = prepare.with_launches(prepared.tasks, request.launches)
     if request.favour_doubtful:
-        tasks = prioritise_inconclusive(tasks, prepared.run, request.records)
+        tasks = prepare.prioritise_inconclusive(tasks, prepared.run, request.records)
     return replace(prepared, tasks=tasks)

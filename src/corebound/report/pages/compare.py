@@ -16,15 +16,8 @@ from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import series_name
 from corebound.analysis.suggested_commands import NO_COMMAND, CommandLine, between_command
 from corebound.analysis.wording import count, day, full_name, interval_name, rich
+from corebound.present import compare
 from corebound.present.changes import commit_link
-from corebound.present.compare import (
-    Compared,
-    compare_table,
-    comparison_verdict,
-    noun_of,
-    reservation,
-    side_titles,
-)
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
 from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
@@ -48,7 +41,7 @@ _MOST_UNCLEAR = 250
 _MOST_NAMED = 50
 
 
-def compare_page(comparison: Compared, context: PageContext) -> Page:
+def compare_page(comparison: compare.Compared, context: PageContext) -> Page:
     """Build the page of one comparison, with the histories in which both sides are marked."""
     if isinstance(comparison, RunComparison):
         return _runs(comparison, context)
@@ -103,7 +96,7 @@ def _commits(comparison: CommitComparison, context: PageContext) -> Page:
 
 
 def _page(
-    comparison: Compared,
+    comparison: compare.Compared,
     *,
     title: str,
     context: str,
@@ -114,25 +107,27 @@ def _page(
     **own: object,
 ) -> Page:
     """The page, with what only runs or only commits have."""
-    noun, rows = noun_of(comparison), comparison.rows
+    noun, rows = compare.noun_of(comparison), comparison.rows
     unclear = [row for row in rows if not row.is_finding]
     notes = [LAUNCHES_NEEDED_NOTE] if any(row.launches_needed for row in unclear) else []
     if (left_out := len(unclear) - _MOST_UNCLEAR) > 0:
         notes.append(f"{left_out:,} more are not shown; the CSV below has all.")
-    sentences = (f"{comparison_summary(rows, noun)}.", reservation(comparison), *support)
+    sentences = (f"{comparison_summary(rows, noun)}.", compare.reservation(comparison), *support)
     return Page(
         **own,
         noun=noun,
         hero=Hero(
             title=title,
             context=context,
-            verdict=comparison_verdict(comparison),
+            verdict=compare.comparison_verdict(comparison),
             support=rich(" ".join(filter(None, sentences))),
         ),
         command=CommandLine(f"corebound compare {' '.join(names)}"),
-        sides=tuple(zip(("Before", "After"), side_titles(comparison), links, strict=True)),
-        findings=compare_table(comparison, shows=lambda row: row.is_finding, address=_address),
-        others=compare_table(
+        sides=tuple(zip(("Before", "After"), compare.side_titles(comparison), links, strict=True)),
+        findings=compare.compare_table(
+            comparison, shows=lambda row: row.is_finding, address=_address
+        ),
+        others=compare.compare_table(
             comparison, shows=lambda row: not row.is_finding, most=_MOST_UNCLEAR, address=_address
         ),
         others_summary=no_difference_note(unclear),

@@ -11,25 +11,8 @@ from corebound.analysis.tuning_checks import Answer, Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
 from corebound.planning.artefacts import ArtefactKind
+from corebound.present import tune
 from corebound.present.sections import Fact
-from corebound.present.tune import (
-    certainty,
-    common_sentence,
-    headline,
-    how_compared,
-    inconclusive_winner,
-    load_text,
-    loads_table,
-    names,
-    not_tried,
-    race_table,
-    same_as_others,
-    screened_table,
-    stages,
-    value_name,
-    verification_text,
-    verify_command,
-)
 from corebound.report.charts.axis import linear_or_log_axis
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
 from corebound.report.elements import Content, Head, Hero, Page
@@ -71,7 +54,7 @@ def tune_page(
         now: ISO timestamp of the page.
     """
     scenario = load_document(result.source.document, result.source.path)
-    load = load_text(result.tuning)
+    load = tune.load_text(result.tuning)
     of = f"{scenario.title}, {load}" if load else scenario.title
     run = result.run
     address = tune_file(run, scenario.name, result.tuning)
@@ -79,10 +62,12 @@ def tune_page(
     return Page(
         address=address,
         title=of,
-        summary=headline(result, bounds=False) if lost is None else verification_text(lost),
+        summary=tune.headline(result, bounds=False)
+        if lost is None
+        else tune.verification_text(lost),
         head=Head(
             title=f"Corebound: Tune {of}",
-            description=headline(result),
+            description=tune.headline(result),
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(
@@ -90,24 +75,26 @@ def tune_page(
             question=f"Which configuration gives {of} the best {result.tuning.objective} on this"
             " host?",
             context=f"{of} · {run.host.name} · {day(run.started_at)}",
-            verdict=rich(headline(result, bounds=False)),
+            verdict=rich(tune.headline(result, bounds=False)),
             support=rich(_support(result)),
             flags=() if verified is None else (_verified_flag(verified),),
         ),
         command=original_command(run),
-        value=capital(value_name(result)),
+        value=capital(tune.value_name(result)),
         files=[(proof, _PURPOSES[proof.artefact.kind], _body(proof)) for proof in files],
-        stages=stages(result),
-        race=race_table(result),
-        screened=screened_table(result),
+        stages=tune.stages(result),
+        race=tune.race_table(result),
+        screened=tune.screened_table(result),
         tradeoff=None if OBJECTIVES[result.tuning.objective].is_cpu_time else _tradeoff(result),
         # The first sentence is at the top.
-        sure=certainty(result)[1:],
-        not_tried=not_tried(result),
-        same=same_as_others(result),
+        sure=tune.certainty(result)[1:],
+        not_tried=tune.not_tried(result),
+        same=tune.same_as_others(result),
         changes=_changes(result),
-        verify=verify_command(result),
-        loads=(common_sentence(loads), loads_table(loads, _address)) if loads is not None else None,
+        verify=tune.verify_command(result),
+        loads=(tune.common_sentence(loads), tune.loads_table(loads, _address))
+        if loads is not None
+        else None,
         data=f"../{data_of(address, 'json')}",
     )
 
@@ -123,7 +110,7 @@ def _verified_flag(verified: Verification) -> Flag:
     """Whether the recommendation held when it was last checked."""
     tone, sign = _SIGNS[verified.answer]
     title = f"Checked on {day(verified.now.run.started_at)}"
-    return Flag(tone=tone, sign=sign, title=title, detail=verification_text(verified))
+    return Flag(tone=tone, sign=sign, title=title, detail=tune.verification_text(verified))
 
 
 def _address(result: TuneResult) -> str:
@@ -142,10 +129,13 @@ def _body(proof: Proof) -> str:
 
 def _support(result: TuneResult) -> str:
     """The interval of the gain, and how sure the race is."""
-    gain, default = capital(inconclusive_winner(result)), result.against(result.contest.default)
+    gain, default = (
+        capital(tune.inconclusive_winner(result)),
+        result.against(result.contest.default),
+    )
     if result.advice == "change" and default is not None:
-        gain = f"Against the default: {how_compared(default, result)}."
-    return " ".join(filter(None, (gain, next(iter(certainty(result)), ""))))
+        gain = f"Against the default: {tune.how_compared(default, result)}."
+    return " ".join(filter(None, (gain, next(iter(tune.certainty(result)), ""))))
 
 
 def _tradeoff(result: TuneResult) -> Content | None:
@@ -169,7 +159,7 @@ def _tradeoff(result: TuneResult) -> Content | None:
             for _, other, other_cpu in points
         )
     ]
-    called, cells = names(result), result.cells
+    called, cells = tune.names(result), result.cells
     values, cpus = [value for _, value, _ in points], [cpu for _, _, cpu in points]
     across, up = (linear_or_log_axis(min(of) / 1.1, max(of) * 1.1) for of in (cpus, values))
     best = ", ".join(capital(called[key]) for key, _, _ in front)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from corebound.analysis import wording
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.suggested_commands import CommandLine, cells_command
@@ -14,18 +15,6 @@ from corebound.analysis.triage import (
     commit_entries,
     group_by_commits,
     group_failures,
-)
-from corebound.analysis.wording import (
-    Text,
-    TextSpan,
-    capital,
-    count,
-    full_name,
-    last_measured,
-    last_moment,
-    rich,
-    strong,
-    too_short_note,
 )
 from corebound.present.changes import (
     ChangeGroup,
@@ -87,7 +76,7 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
     alike: dict[tuple[str, str, str], list[Launch]] = {}
     for launch in sorted(measured, key=lambda launch: launch.cell.id):
         if (launch.cell.id, launch.block) not in counted and launch.status != "skipped":
-            reason = launch.reason or full_name(launch.cell)
+            reason = launch.reason or wording.full_name(launch.cell)
             alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
         FailedRow(
@@ -114,8 +103,8 @@ class WhatsNew(Struct, frozen=True, kw_only=True):
     """
 
     is_news: bool
-    verdict: Text
-    support: Text
+    verdict: wording.Text
+    support: wording.Text
     summary: Table
     changed: tuple[ChangeGroup, ...]
     inconclusive: Table
@@ -152,7 +141,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     failing = group_failures(recent)
     slower, faster = (group_changes(_by_severity(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
-    nothing = rich(_no_news(history))
+    nothing = wording.rich(_no_news(history))
     verdict = _verdict(
         _primary(worse), _primary(better), sum(is_primary(each.series) for each in recent)
     )
@@ -160,7 +149,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         is_news=bool(verdict),
         verdict=verdict or nothing,
         support=(
-            *((*nothing, *rich(" ")) if recent and not changes else ()),
+            *((*nothing, *wording.rich(" ")) if recent and not changes else ()),
             *(_largest(ChangeGroup.of(rows[0], history)) if rows else ()),
             *_support(
                 history,
@@ -190,11 +179,11 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     )
 
 
-def _largest(group: ChangeGroup) -> Text:
+def _largest(group: ChangeGroup) -> wording.Text:
     """The first of what changed, and its size: `Largest: json.loads, 2.01× slower.`"""
     size, change = group.size, group.change
     where = series_address(change.series)
-    return rich("Largest: ", strong(change.series.title, where), f", {size.word}. ")
+    return wording.rich("Largest: ", wording.strong(change.series.title, where), f", {size.word}. ")
 
 
 def _more(hidden: Mapping[str, int]) -> str:
@@ -250,26 +239,26 @@ def _alternate_events(
     return [groups[at] for at in sorted(first[:most])]
 
 
-def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> Text:
+def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> wording.Text:
     """What changed, and how many series no longer give values; empty if nothing changed."""
-    parts: list[str | TextSpan] = []
+    parts: list[str | wording.TextSpan] = []
     if worse:
         parts += [
-            f"{count(_series_count(worse), 'series', 'series')} got ",
-            TextSpan(_direction_word(worse, "slower", "worse"), "bad"),
+            f"{wording.count(_series_count(worse), 'series', 'series')} got ",
+            wording.TextSpan(_direction_word(worse, "slower", "worse"), "bad"),
         ]
     if better:
         number = _series_count(better)
-        got = f"{number:,} " if worse else f"{count(number, 'series', 'series')} got "
+        got = f"{number:,} " if worse else f"{wording.count(number, 'series', 'series')} got "
         parts += [
             ", " if parts else "",
             got,
-            TextSpan(_direction_word(better, "faster", "better"), "good"),
+            wording.TextSpan(_direction_word(better, "faster", "better"), "good"),
         ]
     if failing:
-        who = f", {failing:,}" if parts else count(failing, "series", "series")
-        parts += [f"{who} {give_or_gives(failing)} ", TextSpan("no result", "bad")]
-    return rich(*parts, ".") if parts else ()
+        who = f", {failing:,}" if parts else wording.count(failing, "series", "series")
+        parts += [f"{who} {give_or_gives(failing)} ", wording.TextSpan("no result", "bad")]
+    return wording.rich(*parts, ".") if parts else ()
 
 
 def _direction_word(changes: Sequence[Change], of_times: str, of_all: str) -> str:
@@ -285,7 +274,7 @@ def _no_news(history: ChangeHistory) -> str:
     able = sum(
         each.id not in history.too_short and each.id not in history.not_analysed for each in active
     )
-    recorded = count(every, "series", "series")
+    recorded = wording.count(every, "series", "series")
     if all(len(series.points) == 1 for series in history.histories):
         return f"{recorded} measured once so far."
     if every and not able and not history.not_analysed:
@@ -309,7 +298,7 @@ def _active(history: ChangeHistory) -> list[Series]:
 
 def _support(
     history: ChangeHistory, latest: Sequence[Record], *, failing: int, failed: int
-) -> Text:
+) -> wording.Text:
     """The latest runs, and what is open besides the news.
 
     Args:
@@ -318,10 +307,10 @@ def _support(
         failed: How many configurations failed in the latest runs.
     """
     active = _active(history)
-    parts: list[str | TextSpan] = []
+    parts: list[str | wording.TextSpan] = []
     if active and not latest:
         # Only imported series: the page shows their age nowhere else.
-        parts.append(f"{capital(last_measured(last_moment(active)))}. ")
+        parts.append(f"{wording.capital(wording.last_measured(wording.last_moment(active)))}. ")
     news = {change.id for change in history.news}
     regressions = [change for change in history.changes if change.is_regression]
     secondary = [
@@ -343,7 +332,9 @@ def _support(
         *linked_count(not_analysed, "could not be analysed", "history.html#not-analysed"),
         *linked_count(_series_count(still_open), "{have} an older regression that is open", triage),
     ]
-    short = too_short_note(sum(each.id in history.too_short for each in active), len(active))
+    short = wording.too_short_note(
+        sum(each.id in history.too_short for each in active), len(active)
+    )
     many, colon, why = short.partition(":")
-    parts += [strong(many), f"{colon}{why} "] if short else []
-    return rich(*parts, "New: last 30 runs, not acknowledged.")
+    parts += [wording.strong(many), f"{colon}{why} "] if short else []
+    return wording.rich(*parts, "New: last 30 runs, not acknowledged.")

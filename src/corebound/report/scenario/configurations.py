@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis import wording
 from corebound.analysis.launch_metrics import (
     context_switches,
     fix_of,
@@ -23,20 +24,6 @@ from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
     same_configurations,
-)
-from corebound.analysis.wording import (
-    NO_BASELINE,
-    REFERENCE,
-    Tone,
-    VerdictWord,
-    binding_name,
-    capital,
-    compared_with,
-    count,
-    full_name,
-    label,
-    relative_speed,
-    verdict_word,
 )
 from corebound.diagnosis.evidence import wait_share
 from corebound.records.launch_record import Launch
@@ -62,7 +49,7 @@ class CellRow(Struct, frozen=True, kw_only=True):
 
     cell: CellResult
     notes: tuple[str, ...]
-    verdict: VerdictWord
+    verdict: wording.VerdictWord
     launches: LaunchChart | None
 
 
@@ -121,7 +108,7 @@ def configurations(result: ScenarioResult) -> Configurations:
         rows=rows,
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
-        notes=tuple(map(capital, mode_notes(result))),
+        notes=tuple(map(wording.capital, mode_notes(result))),
         anchors=_anchors(result, unmeasured),
     )
 
@@ -171,20 +158,20 @@ def _number_text(result: ScenarioResult) -> str:
     number = len(result.cells)
     incomplete = result.incomplete
     if incomplete is not None and incomplete.never:
-        total = count(number + incomplete.never, "configuration")
+        total = wording.count(number + incomplete.never, "configuration")
         others = "was" if incomplete.never == 1 else "were"
         return f"{number:,} of {total}; {incomplete.never:,} {others} not launched"
     same = same_configurations(result)
     every = number + sum(len(cell.duplicates) for cell in result.cells)
     if same:
-        return f"{count(every, 'configuration')}, {every - same:,} distinct on this host"
-    return count(number, "configuration")
+        return f"{wording.count(every, 'configuration')}, {every - same:,} distinct on this host"
+    return wording.count(number, "configuration")
 
 
 def _baseline_name(result: ScenarioResult) -> str:
     """The baseline's name on the page: one cell, or a rule if there are several baselines."""
     if len(result.baselines) == 1:
-        return full_name(result.baselines[0])
+        return wording.full_name(result.baselines[0])
     return "their baselines"
 
 
@@ -205,8 +192,10 @@ def _beyond_axis_note(cell: CellResult, axis: Axis) -> str:
     off = sum(not axis.holds(ratio) for ratio in ratios)
     if not off:
         return ""
-    text = f"{off} of {count(len(ratios), 'pair')} off the axis"
-    ends = (relative_speed(ratio, words=cell.cell.words) for ratio in (min(ratios), max(ratios)))
+    text = f"{off} of {wording.count(len(ratios), 'pair')} off the axis"
+    ends = (
+        wording.relative_speed(ratio, words=cell.cell.words) for ratio in (min(ratios), max(ratios))
+    )
     return f"{text}; all pairs: {' to '.join(ends)}"
 
 
@@ -233,15 +222,15 @@ def _row(
     )
 
 
-def _cell_verdict(cell: CellResult) -> VerdictWord:
+def _cell_verdict(cell: CellResult) -> wording.VerdictWord:
     """The verdict of a measured cell, with its ratio if it is decided: `▼ 1.30× slower`."""
     if cell.baseline is None:
-        return REFERENCE
+        return wording.REFERENCE
     if cell.comparison is None:
-        return NO_BASELINE
-    verdict = verdict_word(cell.comparison.verdict)
+        return wording.NO_BASELINE
+    verdict = wording.verdict_word(cell.comparison.verdict)
     if cell.comparison.verdict in {"faster", "slower"}:
-        ratio = relative_speed(cell.comparison.speedup_ratio, words=cell.cell.words)
+        ratio = wording.relative_speed(cell.comparison.speedup_ratio, words=cell.cell.words)
         return replace(verdict, word=ratio)
     return verdict
 
@@ -260,7 +249,7 @@ def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
 
 
 def _launch_chart(
-    result: ScenarioResult, cell: CellResult, tone: Tone, modes: Mapping[str, Mode]
+    result: ScenarioResult, cell: CellResult, tone: wording.Tone, modes: Mapping[str, Mode]
 ) -> LaunchChart | None:
     """The launches of a configuration beside those that they are compared with."""
     launches = cell.summary.launches
@@ -291,7 +280,7 @@ def _launch_chart(
         unit=unit,
         own=own,
         baseline=base,
-        baseline_name=full_name(baseline.cell) if baseline else "",
+        baseline_name=wording.full_name(baseline.cell) if baseline else "",
         pairs=frozenset(block for block, _ in comparison.per_block) if comparison else frozenset(),
         tone=tone,
     )
@@ -350,8 +339,8 @@ def _equivalent_cell_note(cell: CellResult) -> str:
     """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
     if cell.equivalent_cell is None:
         return ""
-    name = compared_with(cell.cell, cell.equivalent_cell)
-    same_binding = binding_name(cell.cell) == binding_name(cell.equivalent_cell)
+    name = wording.compared_with(cell.cell, cell.equivalent_cell)
+    same_binding = wording.binding_name(cell.cell) == wording.binding_name(cell.equivalent_cell)
     return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
 
 
@@ -360,7 +349,7 @@ def unmeasured_cells(latest: Iterable[Launch], launches: Sequence[Launch]) -> tu
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
     for launch in latest:
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
-        key = (label(launch.cell).name, launch.status, reason, fix_of(launch, launches))
+        key = (wording.label(launch.cell).name, launch.status, reason, fix_of(launch, launches))
         groups.setdefault(key, []).append(launch.cell)
     return tuple(
         Content(
@@ -374,7 +363,7 @@ def unmeasured_cells(latest: Iterable[Launch], launches: Sequence[Launch]) -> tu
             cells=tuple(cells),
         )
         for (_, status, reason, fix), cells in groups.items()
-        for labels in [[label(cell) for cell in cells]]
+        for labels in [[wording.label(cell) for cell in cells]]
     )
 
 
@@ -384,7 +373,7 @@ def _not_launched_text(result: ScenarioResult) -> str:
     if not missing:
         return ""
     selection = f" (--only {' '.join(result.run.only)})" if result.run.only else ""
-    missing_text = count(missing, "configuration")
+    missing_text = wording.count(missing, "configuration")
     return f"{missing_text} of the scenario had no launch in this run{selection}."
 
 

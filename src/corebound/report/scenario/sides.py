@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from corebound.analysis import wording
 from corebound.analysis.launch_metrics import discarded_launches
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.suggested_commands import cell_command
-from corebound.analysis.wording import (
-    Label,
-    count,
-    day,
-    full_name,
-    listed,
-    relative_speed,
-    value_text,
-)
 from corebound.records.run_record import EnvironmentLock
 from corebound.report.charts.axis import linear_axis, linear_or_log_axis, plain_tick
 from corebound.report.charts.lines import Curve, CurveChart, CurvePoint
@@ -53,13 +45,15 @@ def _builds(locks: list[EnvironmentLock | None]) -> Iterator[tuple[str, tuple[st
     every = set.intersection(*packages)
     values = {
         "Subject": [commit.subject if commit else "" for commit in commits],
-        "Committed": [day(commit.committed_at) if commit else "" for commit in commits],
+        "Committed": [wording.day(commit.committed_at) if commit else "" for commit in commits],
         "Uncommitted changes": [
             ("yes" if commit.tree is not None or commit.dirty else "none") if commit else ""
             for commit in commits
         ],
         "Python": [lock.python if lock is not None else "" for lock in locks],
-        "Packages that differ": [listed(sorted(own - every), _MOST_PACKAGES) for own in packages],
+        "Packages that differ": [
+            wording.listed(sorted(own - every), _MOST_PACKAGES) for own in packages
+        ],
     }
     for what, of_sides in values.items():
         if len(set(of_sides)) > 1:
@@ -76,8 +70,8 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> Content:
     ratios = dict(pair.comparison.per_block)
     blocks = sorted({*values[0], *values[1], *lost})
     tone = {"faster": "good", "slower": "bad"}.get(pair.comparison.verdict, "one")
-    name = full_name(pair.cell.cell)
-    pairs = count(len(ratios), "pair")
+    name = wording.full_name(pair.cell.cell)
+    pairs = wording.count(len(ratios), "pair")
     left_out = len(blocks) - len(ratios)
     return Content(
         title=name,
@@ -93,9 +87,9 @@ def _figure(result: ScenarioResult, pair: BaselineComparison) -> Content:
         rows=tuple(
             Content(
                 block=block + 1,
-                base=value_text(values[0].get(block), sides[0].cell),
-                head=value_text(values[1].get(block), sides[1].cell),
-                outcome=relative_speed(ratios[block], words=pair.cell.cell.words)
+                base=wording.value_text(values[0].get(block), sides[0].cell),
+                head=wording.value_text(values[1].get(block), sides[1].cell),
+                outcome=wording.relative_speed(ratios[block], words=pair.cell.cell.words)
                 if block in ratios
                 else lost.get(block, "no partner"),
             )
@@ -137,14 +131,14 @@ def _chart(
         curves=(*lines, *dots, *lost),
         across=linear_axis(0.5, max(blocks) + 1.5),
         up=up,
-        texts=(plain_tick, partial(value_text, cell=cell)),
+        texts=(plain_tick, partial(wording.value_text, cell=cell)),
         alt_text=alt_text,
     )
 
 
 def _curve(mode: str, *points: tuple[int, float]) -> Curve:
     return Curve(
-        label=Label(mode=mode, name="", more=""),
+        label=wording.Label(mode=mode, name="", more=""),
         dash=0,
         points=tuple(CurvePoint(x=block + 1, y=value) for block, value in points),
         has_dots=len(points) == 1,
