@@ -15,7 +15,7 @@ from corebound.errors import HostError
 from corebound.records.commits import origin
 from corebound.records.run_record import Commit
 from corebound.workflow import reproduce
-from corebound.workflow.publish import Branch, Site, publish_to_branch
+from corebound.workflow.publish import Site, publish_to_branch
 from support.build import a_run, a_scenario
 
 SAID = "git is not installed.\n  Install it: `apt-get install git`."
@@ -71,9 +71,7 @@ def test_a_site_is_not_published_to_a_branch(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, at="2026-01-02T03:04:05Z")
 
     with pytest.raises(HostError) as caught:
-        publish_to_branch(
-            site, Branch(repository=tmp_path, name="gh-pages", remote=None, squash=False)
-        )
+        publish_to_branch(site, "gh-pages", tmp_path)
 
     assert str(caught.value) == f"{tmp_path}: {SAID}"
 

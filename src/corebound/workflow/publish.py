@@ -97,8 +97,7 @@ def publish(
     if to is not None:
         publish_to_folder(finished, Path(to))
         return Publication(to=Path(to).absolute())
-    target = Branch(repository=Path(repository), name=branch or "", remote=push, squash=squash)
-    return publish_to_branch(finished, target)
+    return publish_to_branch(finished, branch or "", Path(repository), remote=push, squash=squash)
 
 
 def require_branch(branch: str | None, push: str | None, *, squash: bool, where: str) -> None:
@@ -304,55 +303,47 @@ NO_JEKYLL = ".nojekyll"
 _NO_REFERENCE = "0" * 40
 
 
-class Branch(Struct, frozen=True, kw_only=True):
-    """The branch to publish a site to.
+def publish_to_branch(
+    site: Site, name: str, folder: Path, *, remote: str | None = None, squash: bool = False
+) -> Publication:
+    """Commit a site to a branch, and push it if requested.
 
-    Attributes:
-        repository: A folder of the repository.
+    Args:
         name: The branch's name.
+        folder: A folder of its repository.
         remote: The remote to push to and to fetch the branch's last commit from; None does neither.
         squash: Whether the branch keeps only this commit, without earlier ones.
-    """
-
-    repository: Path
-    name: str
-    remote: str | None
-    squash: bool
-
-
-def publish_to_branch(site: Site, branch: Branch) -> Publication:
-    """Commit a site to a branch, and push it if requested.
 
     Raises:
         InputError: There is no repository or no such remote, or the branch is checked out.
         HostError: git is not installed.
         LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
     """
-    repository = _Repository(folder=branch.repository)
-    _check_branch(repository, branch)
-    local = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
-    remote_tip = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else local
-    with scratch.scratch_folder() as folder:
-        tree = _tree(repository, site, remote_tip, folder)
+    repository = _Repository(folder=folder)
+    _check_branch(repository, name, remote)
+    local = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+    remote_tip = _last_of_remote(repository, name, remote) if remote else local
+    with scratch.scratch_folder() as temporary:
+        tree = _tree(repository, site, remote_tip, temporary)
     is_unchanged = remote_tip is not None and _same(repository, remote_tip, tree)
-    parents = () if branch.squash or remote_tip is None else ("-p", remote_tip)
+    parents = () if squash or remote_tip is None else ("-p", remote_tip)
     if (
         remote_tip is not None
         and is_unchanged
-        and not (branch.squash and _has_parent(repository, remote_tip))
+        and not (squash and _has_parent(repository, remote_tip))
     ):
         sha = remote_tip
     else:
         sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
-    if branch.remote and sha != remote_tip:
+    if remote and sha != remote_tip:
         # Push only if the remote is still at the parent commit, so that no other push is lost.
-        lease = f"--force-with-lease=refs/heads/{branch.name}:{remote_tip or ''}"
-        repository.do("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
+        lease = f"--force-with-lease=refs/heads/{name}:{remote_tip or ''}"
+        repository.do("push", "--quiet", lease, remote, f"{sha}:refs/heads/{name}")
     if sha != local:
-        repository.do("update-ref", f"refs/heads/{branch.name}", sha, local or _NO_REFERENCE)
+        repository.do("update-ref", f"refs/heads/{name}", sha, local or _NO_REFERENCE)
     is_new = sha != remote_tip
-    pushed_to = branch.remote if is_new else None
-    return Publication(branch=branch.name, commit=sha, is_new=is_new, pushed_to=pushed_to)
+    pushed_to = remote if is_new else None
+    return Publication(branch=name, commit=sha, is_new=is_new, pushed_to=pushed_to)
 
 
 class _Repository(Struct, frozen=True, kw_only=True):
@@ -392,30 +383,30 @@ class _Repository(Struct, frozen=True, kw_only=True):
         }
 
 
-def _check_branch(repository: _Repository, branch: Branch) -> None:
+def _check_branch(repository: _Repository, name: str, remote: str | None) -> None:
     if repository.query("rev-parse", "--git-dir") is None:
         raise InputError(
             what="not a git repository.",
-            where=str(branch.repository),
+            where=str(repository.folder),
             fix="Name a repository with --repo, or publish to a folder with --to.",
         )
-    if repository.query("check-ref-format", "--branch", branch.name) is None:
+    if repository.query("check-ref-format", "--branch", name) is None:
         raise InputError(
-            what=f"`{branch.name}` is not a valid branch name.",
+            what=f"`{name}` is not a valid branch name.",
             where="--branch",
             fix="Use a name like gh-pages.",
         )
-    if branch.remote and repository.query("remote", "get-url", branch.remote) is None:
+    if remote and repository.query("remote", "get-url", remote) is None:
         raise InputError(
-            what=f"no remote `{branch.remote}`.",
-            where=str(branch.repository),
+            what=f"no remote `{remote}`.",
+            where=str(repository.folder),
             fix="Name one that `git remote` lists.",
         )
     worktrees = repository.do("worktree", "list", "--porcelain").splitlines()
-    if f"branch refs/heads/{branch.name}" in worktrees:
+    if f"branch refs/heads/{name}" in worktrees:
         raise InputError(
-            what=f"the branch {branch.name} is checked out; its files would appear as changed.",
-            where=str(branch.repository),
+            what=f"the branch {name} is checked out; its files would appear as changed.",
+            where=str(repository.folder),
             fix="Publish to another branch, or check out another one in that worktree.",
         )
 
