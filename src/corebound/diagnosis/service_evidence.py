@@ -291,11 +291,12 @@ class ServiceEvidence:
         """A finding about some processes, or else about all that work; `loss` is always None."""
         del loss
         affected = tuple(processes) or self.active or self.use.processes
+        usual: dict[str, Any] = {"tone": "warn", "cells": (), "times_ratio": 1.0}
         return ServiceFinding(
             rule=rule,
             certainty=certainty or ("certain" if rule in _CERTAIN else "likely"),
             pids=tuple(one.pid for one in affected),
-            **{"tone": "warn", "cells": (), "times_ratio": 1.0, **fields},
+            **(usual | fields),
         )
 
 

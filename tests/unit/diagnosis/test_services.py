@@ -295,7 +295,8 @@ def names_of(rule: Callable[..., object]) -> set[str]:
     return {str(one.value) for one in constants if isinstance(one, ast.Constant)}
 
 
-FINDINGS = set[str]().union(*map(names_of, (*SHARED_RULES, *SERVICE_RULES, *PROCESS_RULES)))
+RULES: tuple[Callable[..., object], ...] = (*SHARED_RULES, *SERVICE_RULES, *PROCESS_RULES)
+FINDINGS = set[str]().union(*map(names_of, RULES))
 
 
 def test_every_finding_that_a_service_can_have_is_specified_here() -> None:
