@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -66,9 +67,8 @@ class ProcessUse(ProcessReading, frozen=True, kw_only=True):
     @property
     def cpus(self) -> frozenset[CpuId]:
         """The CPUs that its threads may run on."""
-        return frozenset(cpu for thread in self.threads for cpu in thread.allowed) or frozenset(
-            self.allowed
-        )
+        different = {thread.allowed for thread in self.threads}
+        return frozenset(chain.from_iterable(different)) or frozenset(self.allowed)
 
 
 class GroupUse(Struct, frozen=True, kw_only=True):
