@@ -455,7 +455,8 @@ def init(
 
     Raises:
         InputError: There is no such folder, it cannot be written, or the function is missing,
-            needs arguments or is not part of the package.
+            needs arguments or is not part of the package, or a scenario of that name times another
+            function.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -480,10 +481,30 @@ def init(
         integrations=tuple(integrations),
         hosted=hosted,
     )
-    return InitResult(
-        request=request,
-        files=write_files(file_texts(request), repository.folder, dry_run=dry_run),
-    )
+    texts = file_texts(request)
+    _require_own_scenario(request, texts)
+    return InitResult(request=request, files=write_files(texts, repository.folder, dry_run=dry_run))
+
+
+def _require_own_scenario(request: InitRequest, texts: Mapping[str, str]) -> None:
+    """Check that the scenario's file, if it exists, does not time another function.
+
+    Raises:
+        InputError: It does; the commands that `init` proposes would measure that one.
+    """
+    target = request.target
+    steps = request.repository.folder / next(name for name in texts if name.endswith("_steps.py"))
+    if target is None or not steps.is_file():
+        return
+    if target.module not in steps.read_text("utf-8", errors="replace"):
+        own = re.sub(
+            r"[^a-z0-9]+", "-", f"{target.module.rpartition('.')[2]}-{target.name}".lower()
+        )
+        raise InputError(
+            what=f"this scenario times something else than {target.label}.",
+            where=str(steps),
+            fix=f"Name the new scenario: `--name {own.strip('-')}`.",
+        )
 
 
 def _integrations(

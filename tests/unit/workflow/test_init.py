@@ -174,3 +174,16 @@ def test_a_function_that_builds_would_lack_is_refused(
             init.init(function, folder=tmp_path, integrations=(), dry_run=True)
     else:
         assert init.init(function, folder=tmp_path, integrations=(), dry_run=True).files
+
+
+def test_a_second_function_of_the_same_name_needs_a_name_of_its_own(tmp_path: Path) -> None:
+    for module in ("one", "two"):
+        (tmp_path / f"{module}.py").write_text("def work(): ...\n")
+
+    init.init("one:work", folder=tmp_path, integrations=())
+    init.init("one:work", folder=tmp_path, integrations=())
+    with pytest.raises(InputError, match="--name two-work"):
+        init.init("two:work", folder=tmp_path, integrations=())
+    named = init.init("two:work", folder=tmp_path, integrations=(), name="two-work")
+
+    assert named.files["scenarios/two-work.yaml"] == "written"
