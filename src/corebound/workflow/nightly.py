@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound import clock
+from corebound import clock, git
 from corebound.errors import NO_ANSWER, REGRESSION, CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
 from corebound.records import jsonl
@@ -153,6 +153,8 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
     # The summary reports failed launches and an exhausted budget. The results so far are
     # published all the same.
     yield Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True)
+    if journal.codes.get("run") == NO_ANSWER and not any(jsonl.files(request.records)):
+        return  # The first night had no time for a launch: there is nothing to show yet.
     links = ("--site", request.site_url or str(_site_location(request)))
     # 5: some series could not be analysed; the summary names them.
     yield Step(
@@ -282,9 +284,12 @@ def run_nightly(request: NightlyRequest, notify: Notify) -> NightlySummary:
 
 def _open_journal(request: NightlyRequest, notify: Notify) -> Journal:
     folder, now = request.nights, clock.utc_now()
-    journal = None if request.fresh else unfinished_journal(folder, request.identity, now)
+    # An update moves the checkout, and is not repeated.
+    head = None if request.update else git.query(Path.cwd(), "rev-parse", "HEAD")
+    asked = (*request.identity, head or "")
+    journal = None if request.fresh else unfinished_journal(folder, asked, now)
     if journal is None:
-        return begin_journal(folder, request.identity, now)
+        return begin_journal(folder, asked, now)
     notify(f"Resuming the interrupted nightly run of {journal.stamp}.")
     return journal
 

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from corebound.errors import NO_ANSWER
 from corebound.workflow import nightly
 from corebound.workflow.nightly_steps import begin_journal
+from support import repositories
 from support.nightly import NOW
 
 
@@ -55,3 +57,37 @@ def test_peak_memory_is_judged_as_well_on_request(tmp_path: Path) -> None:
 
     assert "memory" not in steps["regressions"]
     assert "memory" in steps["memory"]
+
+
+def test_a_first_night_without_time_for_a_launch_ends_with_the_run(tmp_path: Path) -> None:
+    journal = begin_journal(tmp_path / "nights", (), NOW)
+    done = []
+
+    for step in nightly.nightly_steps(
+        nightly.NightlyRequest(records=tmp_path / "records"), journal, "host"
+    ):
+        done.append(step.name)
+        journal.ended(step.name, NO_ANSWER if step.name == "run" else 0, "2026-03-14T02:17:03Z")
+
+    assert done[-1] == "run"
+
+
+def test_a_night_of_another_commit_is_another_night(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def opened(**options: bool) -> tuple[str, list[str]]:
+        said: list[str] = []
+        request = nightly.NightlyRequest(nights=tmp_path / "nights", **options)
+        return nightly._open_journal(request, said.append).stamp, said
+
+    repositories.git(tmp_path, "init", "--quiet")
+    repositories.git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "first")
+    monkeypatch.chdir(tmp_path)
+    first, _ = opened()
+    again, resumed = opened()
+    repositories.git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "second")
+    second, began = opened()
+
+    assert (again, bool(resumed)) == (first, True)
+    assert second != first
+    assert not began
