@@ -32,7 +32,10 @@ def own() -> str:
 def worked(limit: Limit) -> dict[str, object]:
     assert limit.procs is not None
     child = subprocess.run(
-        (sys.executable, "-c", WORK, str(limit.procs)), capture_output=True, text=True, check=True
+        (sys.executable, "-I", "-S", "-c", WORK, str(limit.procs)),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     folder = limit.procs.parent
     stat = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
