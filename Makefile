@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-environments made-pytorch made-numpy test test-rest test-all test-fleet test-python test-numa numa-machine fuzz environments check lint docs golden schema bench release clean
+.PHONY: help demo demo-environments made-pytorch made-numpy test test-rest test-all test-fleet test-python test-numa numa-machine fleet-packages fuzz environments check lint docs golden schema bench release clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,18 +58,16 @@ test: $(READY) environments ## run unit, doc and browser tests, and integration 
 	  tests/integration tests/browser tests/unit src
 	$(PYTEST) -m "quick and measures" tests/integration
 
-test-rest: $(READY) environments numa-machine ## run the tests that `make test` leaves to `make test-all`
-	@# The emulated machine keeps one process busy while the other runs integration tests.
-	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/integration
+# The emulated machine keeps one process busy while the other runs fleets and integration tests.
+test-rest: $(READY) environments numa-machine fleet-packages ## run the tests that `make test` leaves out
+	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/fleet tests/integration
 	$(PYTEST) -m "not quick and measures" tests/integration
-	$(MAKE) test-fleet
 
-test-all: ## run every test
-	$(MAKE) test
-	$(MAKE) test-rest
+test-all: $(READY) environments numa-machine fleet-packages ## run every test
+	$(PYTEST) $(PARALLEL) -m "not measures" tests src
+	$(PYTEST) -m measures tests/integration
 
-test-fleet: $(READY) ## test fleets of three hosts: Dask, Slurm, and a generated Job of Kubernetes
-	@scripts/debian-packages fleet
+test-fleet: $(READY) fleet-packages ## test fleets of three hosts: Dask, Slurm, and a generated Job of Kubernetes
 	$(PYTEST) tests/fleet
 
 test-python: $(READY) ## run the unit tests and the wheel under each Python that is found
@@ -77,6 +75,9 @@ test-python: $(READY) ## run the unit tests and the wheel under each Python that
 
 test-numa: $(READY) numa-machine ## test on a booted machine of two sockets and four cores with SMT
 	$(PYTEST) tests/numa
+
+fleet-packages:
+	@scripts/debian-packages fleet
 
 numa-machine: $(READY)
 	@scripts/debian-packages numa

@@ -9,9 +9,11 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # Without a deadline: on a busy host one example may take a second.
 settings.register_profile("gate", deadline=None, derandomize=True, max_examples=30)
@@ -30,14 +32,39 @@ TIMEOUT_S = {"fleet": 900, "integration": 900, "numa": 1800}
 # other processes of a lane would wait for it.
 LONGEST = (
     "numa/test_machine.py",
-    "integration/test_serving.py",
-    "integration/test_compare_commits.py",
     "integration/test_workloads.py",
+    "fleet/test_dask.py",
+    "fleet/test_slurm.py",
+    "integration/test_tune.py",
+    "integration/test_compare_commits.py",
+    "integration/test_serving.py",
+    "integration/test_init.py",
     "integration/test_run.py",
     "integration/test_serving_verification.py",
-    "integration/test_operator_profiles.py",
     "integration/test_nightly.py",
 )
+
+# Files that share frameworks which one process imports once.
+IMPORTING = {
+    f"tests/integration/test_{name}.py"
+    for name in (
+        *("framework_equivalence", "gpus_and_versions", "operator_profiles", "runtimes"),
+        *("training", "trees", "workload_errors", "workloads"),
+    )
+}
+
+
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # its class is Any
+    """Gives each file to one of the processes of a lane, and all those of frameworks to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "frameworks" if file in IMPORTING else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    """Replace `--dist loadfile`."""
+    return FileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

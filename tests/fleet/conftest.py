@@ -40,7 +40,7 @@ def setup():
     pathlib.Path(__file__).with_name("environment.json").write_text(json.dumps(dict(os.environ)))
     return lambda: time.sleep(0.01)
 """
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 def until(condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -126,6 +126,10 @@ class Daemons:
         """What a daemon has said."""
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
+    def is_running(self, name: str) -> bool:
+        """Whether a daemon was started and has not ended."""
+        return name in self._processes and self._processes[name].poll() is None
+
     def kill(self, name: str) -> None:
         """Kill a daemon by force, with all that it has started in its group."""
         process = self._processes.pop(name)
@@ -154,13 +158,16 @@ class DaskFleet:
     With `tls`, a folder with certificates, they talk encrypted only.
     """
 
-    def __init__(self, folder: Path, tls: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, tls: Path | None = None, hosts: tuple[str, ...] = HOSTS
+    ) -> None:
         self._daemons = Daemons(folder)
         self._folder = folder
         self._tls = tls
+        self._unusual: set[str] = set()
         self._start_scheduler("0")
         until(self._listens, "the start of the scheduler")
-        for host in HOSTS:
+        for host in hosts:
             self.start_worker(host)
 
     def _start_scheduler(self, port: str) -> None:
@@ -189,6 +196,7 @@ class DaskFleet:
 
     def start_worker(self, host: str, **environment: str) -> None:
         """Start the worker of a host, which has a machine id and a lock of its own."""
+        self._unusual = self._unusual - {host} | ({host} if environment else set())
         self._daemons.start(
             host, *self._dask("worker"), self.address, "--name", host, "--nworkers", "1",
             "--nthreads", "1", "--resources", "host=1", "--no-dashboard",
@@ -223,19 +231,33 @@ class DaskFleet:
             self._daemons.kill(host)
             self.start_worker(host)
 
+    def restore(self) -> None:
+        """Start the workers that ended or have another environment; wait until all are there."""
+        for host in HOSTS:
+            if host in self._unusual:
+                self._daemons.kill(host)
+            if not self._daemons.is_running(host):
+                self.start_worker(host)
+        until(lambda: self.workers() == set(HOSTS), "the connection of all workers")
+
     def close(self) -> None:
         """End all processes."""
         self._daemons.close()
 
 
-@pytest.fixture
-def dask_fleet(tmp_path: Path) -> Iterator[DaskFleet]:
-    """Three workers of a Dask scheduler."""
-    folder = tmp_path / "engine"
-    folder.mkdir()
-    fleet = DaskFleet(folder)
+@pytest.fixture(scope="session")
+def started_dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskFleet]:
+    """Three workers of a Dask scheduler, which take seconds to start."""
+    fleet = DaskFleet(tmp_path_factory.mktemp("dask"))
     yield fleet
     fleet.close()
+
+
+@pytest.fixture
+def dask_fleet(started_dask: DaskFleet) -> DaskFleet:
+    """The same for all tests, with all its workers."""
+    started_dask.restore()
+    return started_dask
 
 
 @pytest.fixture
@@ -254,10 +276,10 @@ def certificates(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tls_fleet(tmp_path: Path, certificates: Path) -> Iterator[DaskFleet]:
-    """Three workers of a Dask scheduler that talk encrypted only."""
+    """A worker and a Dask scheduler that talk encrypted only."""
     folder = tmp_path / "engine"
     folder.mkdir()
-    fleet = DaskFleet(folder, certificates)
+    fleet = DaskFleet(folder, certificates, hosts=HOSTS[:1])
     yield fleet
     fleet.close()
 
@@ -377,7 +399,19 @@ class SlurmFleet:
         self.start_controller()
         for host in HOSTS:
             self.start_node(host)
-        until(lambda: self.nodes("idle") == set(HOSTS), "the registration of the nodes")
+
+    def restore(self) -> None:
+        """Cancel all jobs, start what has ended, and wait until all nodes are idle."""
+        self.cancel_all()
+        for host in HOSTS:
+            if not self._daemons.is_running(host):
+                self.start_node(host)
+
+        def is_idle() -> bool:
+            self.return_drained_nodes()
+            return self.nodes("idle") == set(HOSTS)
+
+        until(is_idle, "the registration of the nodes")
 
     def start_controller(self) -> None:
         """Start slurmctld, with the state that it had."""
@@ -421,11 +455,15 @@ class SlurmFleet:
                 ):
                     os.kill(int(process.name), signal.SIGKILL)
 
-    def close(self) -> None:
-        """Cancel all jobs and end the daemons."""
+    def cancel_all(self) -> None:
+        """Cancel all jobs."""
         command = ("scancel", "--user", getpass.getuser())
         environment = {**os.environ, "SLURM_CONF": str(self.conf)}
         subprocess.run(command, env=environment, check=False, capture_output=True)
+
+    def close(self) -> None:
+        """Cancel all jobs and end the daemons."""
+        self.cancel_all()
         until(lambda: not self.nodes("alloc,completing"), "the end of all jobs")
         self._daemons.close()
 
@@ -443,8 +481,9 @@ def libfaketime() -> str:
 
 
 def _free_ports(count: int) -> int:
-    """The first of some consecutive ports that nothing listens on."""
-    for first in range(17_000, 30_000, 10):
+    """The first of some consecutive ports that nothing listens on, nor another pytest process."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    for first in range(17_000 + 1000 * process, 30_000, 10):
         with contextlib.ExitStack() as stack, suppress(OSError):
             for port in range(first, first + count):
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))
@@ -452,13 +491,17 @@ def _free_ports(count: int) -> int:
     raise AssertionError("no free ports")
 
 
-@pytest.fixture
-def slurm_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmFleet]:
-    """Three nodes of Slurm, whose commands are configured in this process's environment."""
-    folder = tmp_path / "engine"
-    folder.mkdir()
-    # The daemons' users must reach it.
-    fleet = SlurmFleet(folder)
-    monkeypatch.setenv("SLURM_CONF", str(fleet.conf))
+@pytest.fixture(scope="session")
+def started_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmFleet]:
+    """Three nodes of Slurm, which take seconds to register."""
+    fleet = SlurmFleet(tmp_path_factory.mktemp("slurm"))
     yield fleet
     fleet.close()
+
+
+@pytest.fixture
+def slurm_fleet(started_slurm: SlurmFleet, monkeypatch: pytest.MonkeyPatch) -> SlurmFleet:
+    """The same for all tests, idle; its commands are configured in this process's environment."""
+    monkeypatch.setenv("SLURM_CONF", str(started_slurm.conf))
+    started_slurm.restore()
+    return started_slurm
