@@ -57,6 +57,11 @@ def result_tree(
     return folder
 
 
+def a_tree(folder: Path, *, benchmarks: dict[str, Any] | None = TIME) -> Path:
+    """A project of one result of one benchmark, which `benchmarks.json` describes."""
+    return result_tree(folder, result_file({"time_it": [[1.0], []]}), benchmarks=benchmarks)
+
+
 def only_points(project_read: project.AsvResults) -> HistoryPoints:
     """Those of the one series there is."""
     (series,) = project_read.series
