@@ -6,6 +6,7 @@ variation between runs and between launches.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -21,6 +22,7 @@ from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, TYPICAL_NS, summary_of
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
 from corebound.stats.comparison import Comparison, compare
+from corebound.stats.launch_summary import CellSummary
 
 # One method learns from this many first runs, and judges only those after them.
 LEARNED = 5
@@ -184,18 +186,19 @@ def _run(rng: np.random.Generator, spread: float, slowdown: float) -> Run:
 
 
 def _compare(before: Run, after: Run, between: BetweenRuns, *, neighbours: bool) -> ComparedRuns:
-    sides = []
-    for cell, run in ((CELL, after), (BASELINE, before)):
-        plain = summary_of(cell, run.medians_ns)
-        delay = sum(run.delays) / len(run.delays)
-        sides.append(
-            replace(plain, launches=tuple(replace(each, delay=delay) for each in plain.launches))
-        )
+    sides = _side(after, is_baseline=False), _side(before, is_baseline=True)
     comparison = compare(*sides, margin=MARGIN, between=between)
     assert comparison is not None
     return ComparedRuns(
         comparison=comparison, apart_s=abs(after.at_s - before.at_s), neighbours=neighbours
     )
+
+
+@functools.cache
+def _side(run: Run, *, is_baseline: bool) -> CellSummary:
+    plain = summary_of(BASELINE if is_baseline else CELL, run.medians_ns)
+    delay = sum(run.delays) / len(run.delays)
+    return replace(plain, launches=tuple(replace(each, delay=delay) for each in plain.launches))
 
 
 def _rate_of(pairs: Iterable[ComparedRuns]) -> str:

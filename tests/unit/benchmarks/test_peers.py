@@ -63,19 +63,33 @@ def test_output_without_a_verdict_is_an_error() -> None:
         pyperf_verdict("what?")
 
 
-def test_hyperfine_differs_where_1_is_outside_its_interval() -> None:
-    # Means 1 and 1.1; standard deviations 0.1 and 0.02: the ratio is 1.1 +- 0.11.
-    noisy, slower = [0.9, 1.0, 1.1], [1.08, 1.1, 1.12]
-
-    assert hyperfine_verdict(noisy, slower) == "same"
-    assert hyperfine_verdict([0.99, 1.0, 1.01], slower) == "slower"
-    assert hyperfine_verdict(slower, [0.99, 1.0, 1.01]) == "faster"
-
-
-def test_hyperfines_welch_script_uses_a_level_of_5_percent() -> None:
-    assert welch_verdict([1.0, 1.01, 0.99], [1.1, 1.11, 1.09]) == "slower"
-    assert welch_verdict([1.1, 1.11, 1.09], [1.0, 1.01, 0.99]) == "faster"
-    assert welch_verdict([1.0, 1.1, 0.9], [1.0, 1.11, 0.91]) == "same"
+@pytest.mark.parametrize(
+    ("verdict", "equal", "slower"),
+    [
+        # Means 1 and 1.1; standard deviations 0.1 and 0.02: the ratio is 1.1 +- 0.11.
+        (
+            hyperfine_verdict,
+            ([0.9, 1.0, 1.1], [1.08, 1.1, 1.12]),
+            ([0.99, 1.0, 1.01], [1.08, 1.1, 1.12]),
+        ),
+        # A level of 5 %.
+        (
+            welch_verdict,
+            ([1.0, 1.1, 0.9], [1.0, 1.11, 0.91]),
+            ([1.0, 1.01, 0.99], [1.1, 1.11, 1.09]),
+        ),
+        # Interquartile ranges that overlap, or not.
+        (quartiles_verdict, ([1, 2, 3, 4], [3, 4, 5, 6]), ([1, 2, 3, 4], [5, 6, 7, 8])),
+    ],
+)
+def test_a_rule_finds_what_is_clearly_slower_or_faster(
+    verdict: Callable[[list[float], list[float]], Verdict],
+    equal: tuple[list[float], list[float]],
+    slower: tuple[list[float], list[float]],
+) -> None:
+    assert verdict(*equal) == "same"
+    assert verdict(*slower) == "slower"
+    assert verdict(*slower[::-1]) == "faster"
 
 
 @pytest.mark.parametrize(("finding", "verdict"), [(True, "slower"), (False, "same")])
@@ -84,15 +98,11 @@ def test_only_a_finding_of_corebound_counts(finding: bool, verdict: str) -> None
     cell = {"verdict": "slower", "is_significant": finding, "speedup_interval": [0.95, 0.98]}
 
     judgement = corebound_judgement({"cells": [baseline, cell]})
+    alone = corebound_judgement({"cells": [{"verdict": None}, {"verdict": None}]})
 
     assert judgement.verdict == verdict
     assert judgement.half_width == pytest.approx(0.015)
-
-
-def test_without_a_comparison_corebound_finds_nothing() -> None:
-    judgement = corebound_judgement({"cells": [{"verdict": None}, {"verdict": None}]})
-
-    assert (judgement.verdict, judgement.half_width) == ("same", None)
+    assert (alone.verdict, alone.half_width) == ("same", None)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +118,6 @@ def test_pytorchs_compare_differs_where_its_printed_medians_do(
     )
 
     assert compare_verdict(table) == verdict
-
-
-def test_interquartile_ranges_that_overlap_do_not_differ() -> None:
-    assert quartiles_verdict([1, 2, 3, 4], [3, 4, 5, 6]) == "same"
-    assert quartiles_verdict([1, 2, 3, 4], [5, 6, 7, 8]) == "slower"
-    assert quartiles_verdict([5, 6, 7, 8], [1, 2, 3, 4]) == "faster"
 
 
 def test_tools_suit_the_step() -> None:
