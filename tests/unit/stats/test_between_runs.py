@@ -24,6 +24,7 @@ from corebound.stats.comparison import Comparison, compare
 from corebound.stats.interference import delay
 from corebound.stats.launch_summary import CellSummary, summarise
 from support.build import a_cell, a_launch, a_worker
+from support.known import known
 
 DEFAULT = BetweenRuns(
     variance=DEFAULT_SPREAD**2, freedom=LEAST_FREEDOM, runs=0, whole=DEFAULT_SPREAD**2
@@ -48,9 +49,7 @@ def a_side(*logs: float, delay: float = 0.0) -> CellSummary:
 
 
 def compared(cell: CellSummary, baseline: CellSummary, between: BetweenRuns) -> Comparison:
-    found = compare(cell, baseline, margin=0.02, between=between)
-    assert found is not None
-    return found
+    return known(compare(cell, baseline, margin=0.02, between=between))
 
 
 def test_half_of_all_pairs_of_runs_differ_by_less_than_the_median() -> None:
@@ -103,20 +102,14 @@ def test_runs_of_different_commits_are_compared_with_their_successors() -> None:
     assert (found.freedom, found.runs) == (6, 13)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 4])
-def test_few_runs_that_agree_keep_the_default(count: int) -> None:
-    assert between_runs(runs_at(*[0.0] * count)) == DEFAULT
-
-
-def test_few_runs_that_differ_by_more_replace_the_default() -> None:
+def test_few_runs_keep_the_default_unless_they_differ_by_more() -> None:
     found = between_runs(runs_at(0.0, 0.3, 0.1))
 
+    assert all(between_runs(runs_at(*[0.0] * count)) == DEFAULT for count in (0, 1, 2, 4))
+    # Runs with one launch give no spread.
+    assert between_runs([EarlierRun(logs=(float(k),), commit="a") for k in range(9)]) == DEFAULT
     assert found.variance == pytest.approx((1.4826 * 0.2) ** 2 / 2)
     assert (found.freedom, found.runs) == (LEAST_FREEDOM, 3)
-
-
-def test_runs_with_one_launch_give_no_spread() -> None:
-    assert between_runs([EarlierRun(logs=(float(k),), commit="a") for k in range(9)]) == DEFAULT
 
 
 @given(
@@ -145,28 +138,22 @@ def test_the_error_combines_launches_and_runs_with_satterthwaite_s_freedom() -> 
 
     found = compared(a_side(-0.01, 0.0, 0.01), a_side(0.09, 0.1, 0.11), between)
 
-    assert found.interval is not None
-    reach = math.log(found.interval.high / found.interval.low) / 2
+    reach = math.log(known(found.interval).high / known(found.interval).low) / 2
     # Student's t of 5.818 degrees of freedom at 95 %, between 2.571 of 5 and 2.447 of 6.
     assert reach == pytest.approx(2.465 * math.sqrt(0.00086667), rel=1e-3)
 
 
-def test_runs_that_differ_as_usual_are_inconclusive() -> None:
-    one, other = a_side(0.0, 0.001, -0.001), a_side(0.03, 0.031, 0.029)
-    quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21, whole=0.002**2)
-    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
+def test_runs_that_differ_as_usual_are_inconclusive_and_more_launches_do_not_decide() -> None:
+    def of_spread(spread: float) -> BetweenRuns:
+        return BetweenRuns(variance=spread**2, freedom=20, runs=21, whole=spread**2)
 
-    assert compared(one, other, quiet).verdict == "faster"
-    assert compared(one, other, restless).verdict == "inconclusive"
+    sides = a_side(0.0, 0.001, -0.001), a_side(0.03, 0.031, 0.029)
+    noisy = a_side(0.0, 0.02, -0.02), a_side(0.03, 0.05, 0.01)
 
-
-def test_more_launches_do_not_reduce_the_spread_between_runs() -> None:
-    one, other = a_side(0.0, 0.02, -0.02), a_side(0.03, 0.05, 0.01)
-    quiet = BetweenRuns(variance=0.0, freedom=20, runs=21, whole=0.0)
-    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
-
-    assert compared(one, other, quiet).launches_needed is not None
-    assert compared(one, other, restless).launches_needed is None
+    assert compared(*sides, of_spread(0.002)).verdict == "faster"
+    assert compared(*sides, of_spread(0.03)).verdict == "inconclusive"
+    assert compared(*noisy, of_spread(0.0)).launches_needed is not None
+    assert compared(*noisy, of_spread(0.03)).launches_needed is None
 
 
 def test_a_run_delayed_by_others_is_not_called_slower() -> None:
@@ -180,38 +167,31 @@ def test_a_run_delayed_by_others_is_not_called_slower() -> None:
     assert [one.verdict for one in (alone, delayed, both)] == ["slower", "inconclusive", "slower"]
 
 
-def a_window(**counted: Any) -> HostWindow:
-    return HostWindow(from_ms=0, to_ms=1000, **counted)
-
-
-def a_host(*windows: HostWindow) -> HostOverTime:
-    return HostOverTime(cpus=(), windows=windows, looks=1, look_ns=0)
-
-
 @pytest.mark.parametrize(
-    ("window", "factor"),
+    ("counted", "factor"),
     [
         # Ready for as long as it ran, while others had the CPU: it took twice as long.
-        (a_window(ran_ns=500, waited_ns=500, foreign_ns=500), 2.0),
+        ({"ran_ns": 500, "waited_ns": 500, "foreign_ns": 500}, 2.0),
         # What it waited for its own threads is no delay.
-        (a_window(ran_ns=500, waited_ns=500, foreign_ns=0), 1.0),
+        ({"ran_ns": 500, "waited_ns": 500, "foreign_ns": 0}, 1.0),
         # Others ran, and it need not wait.
-        (a_window(ran_ns=500, waited_ns=0, foreign_ns=500), 1.0),
-        (a_window(ran_ns=500, steal_ns=250), 1.5),
-        (a_window(ran_ns=500, throttled_ns=250), 1.5),
+        ({"ran_ns": 500, "waited_ns": 0, "foreign_ns": 500}, 1.0),
+        ({"ran_ns": 500, "steal_ns": 250}, 1.5),
+        ({"ran_ns": 500, "throttled_ns": 250}, 1.5),
         # Where waiting is not known, what idle CPUs could have taken is taken off.
-        (a_window(ran_ns=500, foreign_ns=500, rested_ns=250), 1.5),
-        (a_window(ran_ns=0, steal_ns=250), 1.0),
-        (a_window(ran_ns=500, steal_ns=-250), 1.0),
-        (a_window(), 1.0),
+        ({"ran_ns": 500, "foreign_ns": 500, "rested_ns": 250}, 1.5),
+        ({"ran_ns": 0, "steal_ns": 250}, 1.0),
+        ({"ran_ns": 500, "steal_ns": -250}, 1.0),
+        ({}, 1.0),
+        # Without samples of the host.
+        (None, 1.0),
     ],
 )
 def test_a_delay_is_time_that_others_took_while_the_launch_was_ready(
-    window: HostWindow, factor: float
+    counted: dict[str, Any] | None, factor: float
 ) -> None:
-    assert math.exp(delay(a_host(window))) == pytest.approx(factor)
+    windows = () if counted is None else (HostWindow(from_ms=0, to_ms=1000, **counted),)
+    host = HostOverTime(cpus=(), windows=windows, looks=1, look_ns=0)
 
-
-def test_a_launch_without_host_samples_has_no_delay() -> None:
+    assert math.exp(delay(host)) == pytest.approx(factor)
     assert delay(None) == 0.0
-    assert delay(a_host()) == 0.0

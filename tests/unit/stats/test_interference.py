@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,7 @@ from corebound.stats.interference import (
     undelayed_iteration_ns,
 )
 from support.build import a_host_over_time, a_launch, a_thread, a_window, a_worker
+from support.known import known
 from support.texts import in_order, numbers_in
 
 MS = 1_000_000
@@ -38,25 +40,47 @@ def lost(window: HostWindow, cpus: int) -> dict[Cause, float]:
     return {cause: loss.cpus for cause, loss in causes(window, cpus).items()}
 
 
-def test_losing_a_tenth_of_a_cpu_is_a_disturbance_but_less_is_not() -> None:
-    # 50 of 500 ms, and 49: the ticks' blur of 17 ms is below both.
-    assert lost(a_window(foreign_ms=50, waited_ms=50), 1) == {"foreign load": 0.1}
-    assert lost(a_window(foreign_ms=49, waited_ms=49), 1) == {}
-    assert lost(a_window(steal_ms=50), 1) == {"steal": 0.1}
-    assert lost(a_window(throttled_ms=50), 1) == {"throttling": 0.1}
-    assert lost(a_window(), 1) == {}
+UNKNOWN = dict.fromkeys(("steal_ms", "foreign_ms", "waited_ms", "throttled_ms"))
+# 192 threads on 16 CPUs beside the 0.4 % of each CPU that is always foreign.
+CROWDED = {"foreign_ms": 32, "waited_ms": 88_000, "most_waited_ms": 480}
 
 
-def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
-    # 10 of 20 ms is half of a CPU, and one tick.
-    assert causes(a_window(to_ms=20, steal_ms=10, foreign_ms=10, waited_ms=10), 1) == {}
-
-
-def test_the_error_of_a_sum_grows_with_the_root_of_its_cpus() -> None:
-    # 17 ms × √64 = 136 ms.
-    for most_ms, found in ((130, {}), (140, {"foreign load": 0.28})):
-        window = a_window(foreign_ms=most_ms, waited_ms=500, most_waited_ms=500)
-        assert lost(window, 64) == found
+@pytest.mark.parametrize(
+    ("window", "cpus", "expected"),
+    [
+        # A tenth of a CPU is 50 of 500 ms; the ticks' blur of 17 ms is below it.
+        ({"foreign_ms": 50, "waited_ms": 50}, 1, {"foreign load": 0.1}),
+        ({"foreign_ms": 49, "waited_ms": 49}, 1, {}),
+        ({"steal_ms": 50}, 1, {"steal": 0.1}),
+        ({"throttled_ms": 50}, 1, {"throttling": 0.1}),
+        ({"suspended_ns": 50 * MS}, 1, {"suspension": 0.1}),
+        ({"suspended_ns": 49 * MS}, 1, {}),
+        ({}, 1, {}),
+        (UNKNOWN, 2, {}),
+        # 10 of 20 ms is half of a CPU, and one tick.
+        ({"to_ms": 20, "steal_ms": 10, "foreign_ms": 10, "waited_ms": 10}, 1, {}),
+        # The error of a sum grows with the root of its CPUs: 17 ms × √64 = 136 ms.
+        ({"foreign_ms": 130, "waited_ms": 500, "most_waited_ms": 500}, 64, {}),
+        ({"foreign_ms": 140, "waited_ms": 500, "most_waited_ms": 500}, 64, {"foreign load": 0.28}),
+        # Threads that wait for one another are not disturbed.
+        (CROWDED, 16, {}),
+        (CROWDED | {"foreign_ms": 80}, 16, {}),
+        # Load on idle CPUs of the launch, and what its threads wait for.
+        ({"foreign_ms": 400, "waited_ms": 10}, 4, {}),
+        ({"foreign_ms": 400, "waited_ms": 200}, 4, {"foreign load": 0.4}),
+        # Three programs on each of two CPUs leave one thread a quarter of one.
+        ({"foreign_ms": 875, "waited_ms": 375}, 2, {"foreign load": 0.75}),
+        ({"foreign_ms": 875, "waited_ms": 50}, 2, {"foreign load": 0.1}),
+        ({"foreign_ms": 875, "waited_ms": 49}, 2, {}),
+        # Without waiting times, foreign load beyond idle time.
+        ({"foreign_ms": 200, "waited_ms": None, "rested_ms": 0}, 1, {"foreign load": 0.4}),
+        ({"foreign_ms": 200, "waited_ms": None, "rested_ms": 1500}, 4, {}),
+    ],
+)
+def test_losing_a_tenth_of_a_cpu_that_is_in_use_is_a_disturbance(
+    window: dict[str, Any], cpus: int, expected: dict[Cause, float]
+) -> None:
+    assert lost(a_window(**window), cpus) == expected
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 16, 64])
@@ -96,57 +120,19 @@ def test_a_twentieth_of_all_cpus_is_a_disturbance_but_not_of_the_idle_ones(cpus:
     assert lost(a_window(to_ms=5_000, steal_ms=500, rested_ms=5_000 * (cpus - 1)), cpus)
 
 
-def test_threads_that_wait_for_one_another_are_not_disturbed() -> None:
-    # 192 threads on 16 CPUs beside the 0.4 % of each CPU that is always foreign.
-    crowded = a_window(foreign_ms=32, waited_ms=88_000, most_waited_ms=480)
-
-    assert causes(replace(crowded, foreign_ns=80 * MS), 16) == {}
-    assert causes(crowded, 16) == {}
-
-
-def test_load_on_idle_cpus_of_the_launch_is_no_disturbance() -> None:
-    assert lost(a_window(foreign_ms=400, waited_ms=10), 4) == {}
-    # Another program takes what the launch's threads wait for.
-    assert lost(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.4}
-
-
-def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_their_load() -> None:
-    # Three programs on each of two CPUs leave it a quarter of one.
-    assert lost(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 0.75}
-    assert lost(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 0.1}
-    assert lost(a_window(foreign_ms=875, waited_ms=49), 2) == {}
-
-
-def test_without_waiting_times_foreign_load_beyond_idle_time_counts() -> None:
-    busy = a_window(foreign_ms=200, waited_ms=None, rested_ms=0)
-
-    assert lost(busy, 1) == {"foreign load": 0.4}
-    assert lost(replace(busy, rested_ns=1500 * MS), 4) == {}
-
-
-def test_unknown_values_are_no_disturbance() -> None:
-    unseen = a_window(steal_ms=None, foreign_ms=None, waited_ms=None, throttled_ms=None)
-
-    assert causes(unseen, 2) == {}
-
-
 def test_iterations_in_a_disturbed_window_are_marked_except_the_first() -> None:
     # Ten of 100 ms after the first, which ran before the workers were told to go:
     # the window from 500 to 1000 ms holds those that end at 600 to 1000.
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
-
     worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
+    # One that alternated: two from 0, two from 400 and two from 800 ms.
+    time_slices = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
+    alternated = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
 
     assert disturbed_ranges(worker, host) == (DisturbedIterations(first=6, last=10, by=("steal",)),)
-
-
-def test_iterations_of_an_alternating_launch_lie_in_its_time_slices() -> None:
-    # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
-    time_slices = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
-    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), time_slices=time_slices)
-    host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
-
-    assert disturbed_ranges(worker, host) == (DisturbedIterations(first=4, last=6, by=("steal",)),)
+    assert disturbed_ranges(alternated, host) == (
+        DisturbedIterations(first=4, last=6, by=("steal",)),
+    )
 
 
 def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
@@ -185,29 +171,42 @@ def test_marks_equal_a_check_of_every_iteration_and_window(
     assert {at for one in found for at in range(one.first, one.last + 1)} == expected
 
 
-def a_half_stolen_host(*, windows: int = 4, bad: int = 3) -> HostOverTime:
+def a_half_stolen_host(*bad: int, windows: int = 4) -> HostOverTime:
+    """Windows of half a second, in some of which half of a CPU was stolen."""
     return a_host_over_time(
         *(
-            a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at < bad else 0)
+            a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at in bad else 0)
             for at in range(windows)
         )
     )
 
 
-@pytest.mark.parametrize(("bad", "too_much"), [(2, False), (3, True)])
+def marked(worker: Worker, host: HostOverTime) -> tuple[Worker]:
+    return (replace(worker, disturbed=disturbed_ranges(worker, host)),)
+
+
+# 200 iterations of 10 ms over four windows of 500 ms.
+TWO_SECONDS = a_worker(wall_ns=(MS, *[10 * MS] * 200))
+
+
+@pytest.mark.parametrize(
+    ("bad", "warm", "share", "too_much"),
+    [
+        ((0, 1), (), 0.5, False),
+        ((0, 1, 2), (), 0.75, True),
+        # Only iterations that enter the value count.
+        ((2, 3), (), 0.5, False),
+        ((2, 3), (101,), 1.0, True),
+    ],
+)
 def test_more_than_half_of_the_iterations_disturbed_is_too_much(
-    bad: int, *, too_much: bool
+    bad: tuple[int, ...], warm: tuple[int, ...], share: float, *, too_much: bool
 ) -> None:
-    # 200 of 10 ms over four windows of 500 ms.
-    host = a_half_stolen_host(bad=bad)
-    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
-    worker = replace(worker, disturbed=disturbed_ranges(worker, host))
+    host = a_half_stolen_host(*bad)
 
-    found = disturbance((worker,), host)
+    found = known(disturbance(marked(TWO_SECONDS, host), host, warm=warm))
 
-    assert found is not None
-    assert found.share == bad / 4
-    assert found.by == ("steal",)
+    assert (found.share, found.by) == (share, ("steal",))
     assert is_too_much(found, host) is too_much
 
 
@@ -218,30 +217,10 @@ def test_a_launch_of_less_than_a_second_has_to_lose_a_quarter_of_a_cpu(
     # 120 of 500 ms is 24 %; more than a tenth, which marks it.
     host = a_host_over_time(a_window(foreign_ms=lost_ms, waited_ms=lost_ms))
 
-    found = disturbance((replace(a_worker(), disturbed=disturbed_ranges(a_worker(), host)),), host)
+    found = known(disturbance(marked(a_worker(), host), host))
 
-    assert found is not None
     assert found.share == 1.0
     assert is_too_much(found, host) is too_much
-
-
-def test_only_iterations_that_enter_the_value_count() -> None:
-    # 200 of 10 ms; the host is disturbed from the second half second on.
-    windows = [
-        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at >= 2 else 0)
-        for at in range(4)
-    ]
-    host = a_host_over_time(*windows)
-    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
-    worker = replace(worker, disturbed=disturbed_ranges(worker, host))
-
-    whole, after = (disturbance((worker,), host, warm=warm) for warm in ((), (101,)))
-
-    assert whole is not None
-    assert after is not None
-    assert (whole.share, after.share) == (0.5, 1.0)
-    assert not is_too_much(whole, host)
-    assert is_too_much(after, host)
 
 
 def test_any_suspension_of_a_launch_is_too_much() -> None:
@@ -253,39 +232,27 @@ def test_any_suspension_of_a_launch_is_too_much() -> None:
     )
     worker = a_worker(wall_ns=(MS, *[5 * MS] * 100, 5000 * MS, *[5 * MS] * 100))
 
-    found = disturbance((replace(worker, disturbed=disturbed_ranges(worker, host)),), host)
+    found = known(disturbance(marked(worker, host), host))
 
-    assert found is not None
     assert found.by == ("suspension",)
     assert found.share < 0.05
     assert in_order(found.evidence[1], "suspended", "4.99 s")
     assert is_too_much(found, host)
 
 
-def test_a_short_gap_between_samples_is_no_suspension() -> None:
-    assert causes(a_window(suspended_ns=49 * MS), 1) == {}
-    assert lost(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
-
-
 def test_a_profile_is_too_much_disturbed_from_a_tenth_of_its_time_on() -> None:
     # It adds up all of the time; a launch's median is that of the undisturbed half.
-    windows = [
-        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at < 9 else 0)
-        for at in range(20)
-    ]
-    host = a_host_over_time(*windows)
-    found = disturbance((a_worker(wall_ns=()),), host)
+    host = a_half_stolen_host(*range(9), windows=20)
+    found = known(disturbance((a_worker(wall_ns=()),), host))
 
-    assert found is not None
     assert found.share == 0.45
     assert is_too_much(found, host, "profile")
     assert not is_too_much(found, host)
 
 
 def test_a_server_s_share_is_of_time() -> None:
-    found = disturbance((a_worker(wall_ns=()),), a_half_stolen_host())
+    found = known(disturbance((a_worker(wall_ns=()),), a_half_stolen_host(0, 1, 2)))
 
-    assert found is not None
     assert found.share == 0.75
     # 3 × 250 ms of 2 s.
     assert [numbers_in(said) for said in found.evidence] == [[75], [38]]

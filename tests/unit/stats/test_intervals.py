@@ -15,7 +15,6 @@ from scipy import optimize, stats
 from corebound.stats.intervals import (
     LEAST,
     Interval,
-    TrimmedMean,
     adaptive_trimmed_mean,
     geometric_mean,
     geometric_mean_interval,
@@ -25,30 +24,22 @@ from corebound.stats.intervals import (
 )
 from corebound.stats.launch_summary import summarise
 from support.build import a_cell, a_launch, a_worker
+from support.known import known
 
 times = st.floats(1.0, 1e12)
 
 
-@given(ratios=st.lists(times, min_size=2, max_size=40))
-def test_the_interval_of_a_time_is_positive_and_contains_its_mean(
-    ratios: list[float],
+@given(ratios=st.lists(times, min_size=2, max_size=40), factor=st.floats(1e-3, 1e3))
+def test_the_interval_of_a_time_is_positive_contains_its_mean_and_scales_with_it(
+    ratios: list[float], factor: float
 ) -> None:
-    interval = geometric_mean_interval(ratios)
+    interval = known(geometric_mean_interval(ratios))
+    scaled = known(geometric_mean_interval([ratio * factor for ratio in ratios]))
 
-    assert interval is not None
     assert 0 <= interval.low <= interval.high
     middle = geometric_mean(ratios)
     assert interval.low <= middle * (1 + 1e-9)
     assert middle * (1 - 1e-9) <= interval.high
-
-
-@given(ratios=st.lists(times, min_size=2, max_size=20), factor=st.floats(1e-3, 1e3))
-def test_another_unit_scales_the_interval(ratios: list[float], factor: float) -> None:
-    interval = geometric_mean_interval(ratios)
-    scaled = geometric_mean_interval([ratio * factor for ratio in ratios])
-
-    assert interval is not None
-    assert scaled is not None
     # A few units in the last place of the logarithms, times t(0.975, 1) = 12.7.
     assert scaled.high == pytest.approx(interval.high * factor, rel=1e-9)
 
@@ -62,9 +53,8 @@ def test_another_unit_scales_the_interval(ratios: list[float], factor: float) ->
 def test_of_six_launches_or_more_the_interval_is_that_of_the_sign_test(
     n: int, outside: int
 ) -> None:
-    interval = typical_launch_interval([math.exp(k) for k in range(n)])
+    interval = known(typical_launch_interval([math.exp(k) for k in range(n)]))
 
-    assert interval is not None
     assert outside <= math.log(interval.low) < outside + 1
     assert n - 2 - outside < math.log(interval.high) <= n - 1 - outside
 
@@ -75,9 +65,8 @@ def test_one_slow_launch_moves_the_value_of_a_cell_no_further_than_to_its_neighb
 ) -> None:
     slow = [*sorted(values)[:-1], max(values) * factor]
 
-    interval = typical_launch_interval(values)
+    interval = known(typical_launch_interval(values))
 
-    assert interval is not None
     assert interval.low * (1 - 1e-9) <= typical_launch_value(values) <= interval.high * (1 + 1e-9)
     if len(values) >= 6:
         assert typical_launch_value(slow) == typical_launch_value(values)
@@ -96,56 +85,38 @@ def test_ratios_of_zero_or_infinity_have_no_interval(ratios: list[float]) -> Non
 def test_the_reach_of_an_interval_matches_the_table_of_student_s_t(n: int, factor: float) -> None:
     logs = [float(k) for k in range(n)]
 
-    interval = geometric_mean_interval([math.exp(log) for log in logs])
+    interval = known(geometric_mean_interval([math.exp(log) for log in logs]))
 
-    assert interval is not None
     # The variance of 0 … n - 1 is n (n + 1) / 12.
     error = math.sqrt((n + 1) / 12)
     assert math.log(interval.low) == pytest.approx((n - 1) / 2 - factor * error, abs=0.001 * n)
     assert math.log(interval.high) == pytest.approx((n - 1) / 2 + factor * error, abs=0.001 * n)
 
 
-def test_the_ends_belong_to_an_interval() -> None:
+def test_the_ends_belong_to_an_interval_and_the_low_one_is_not_above_the_high_one() -> None:
     interval = Interval(low=0.98, high=1.02, confidence=0.95)
 
-    inside = [interval.contains(value) for value in (0.98, 1.0, 1.02)]
-    outside = [interval.contains(value) for value in (0.9799, 1.0201)]
-
-    assert inside == [True] * 3
-    assert outside == [False] * 2
-
-
-def test_equal_numbers_give_an_interval_of_no_width() -> None:
-    interval = geometric_mean_interval([3e6] * 5)
-
-    assert interval is not None
-    assert interval.relative_half_width == pytest.approx(0.0, abs=1e-12)
+    assert all(interval.contains(value) for value in (0.98, 1.0, 1.02))
+    assert not any(interval.contains(value) for value in (0.9799, 1.0201))
+    with pytest.raises(ValueError, match="low end"):
+        Interval(low=2.0, high=1.0, confidence=0.95)
 
 
-def test_two_distant_numbers_give_a_very_wide_interval() -> None:
+def test_the_half_width_is_the_factor_to_either_end_from_none_to_infinite() -> None:
+    of_5_percent = Interval(low=1 / 1.05, high=1.05, confidence=0.95)
+    equal = known(geometric_mean_interval([3e6] * 5))
     # exp(710) is beyond a float; t(0.975, 1) = 12.7 times the spread is further.
-    interval = geometric_mean_interval([1.0, 1e300])
+    distant = known(geometric_mean_interval([1.0, 1e300]))
 
-    assert interval is not None
-    assert interval.high == math.inf
-    assert interval.relative_half_width == math.inf
-
-
-def test_the_half_width_is_the_factor_to_either_end() -> None:
-    assert Interval(low=1 / 1.05, high=1.05, confidence=0.95).relative_half_width == pytest.approx(
-        0.05
-    )
+    assert of_5_percent.relative_half_width == pytest.approx(0.05)
+    assert equal.relative_half_width == pytest.approx(0.0, abs=1e-12)
+    assert distant.high == distant.relative_half_width == math.inf
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         geometric_mean_interval([1.0, 2.0], confidence=confidence)
-
-
-def test_a_low_end_is_not_above_the_high_end() -> None:
-    with pytest.raises(ValueError, match="low end"):
-        Interval(low=2.0, high=1.0, confidence=0.95)
 
 
 values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=40)
@@ -163,65 +134,40 @@ def test_without_outliers_the_trimmed_mean_is_the_mean_with_student_s_interval()
 
 def test_outliers_are_trimmed_and_winsorised_in_the_error() -> None:
     far = (*STEADY[:8], 60.0, -90.0)
+    still = stats.ttest_ind(far, [0.0] * 9 + [1e-12], equal_var=False, trim=0.2)
 
     found = adaptive_trimmed_mean(far)
 
     assert found.mean == pytest.approx(stats.trim_mean(far, 0.2))
+    assert found.mean / found.error == pytest.approx(still.statistic)
     assert found.freedom == 5
     assert found.reach < 0.5
 
 
-def test_the_error_of_a_trimmed_mean_is_that_of_the_trimmed_t() -> None:
-    far = (*STEADY[:8], 60.0, -90.0)
-    still = stats.ttest_ind(far, [0.0] * 9 + [1e-12], equal_var=False, trim=0.2)
-
-    assert adaptive_trimmed_mean(far).mean / adaptive_trimmed_mean(far).error == pytest.approx(
-        still.statistic
-    )
-
-
-def test_two_equal_groups_are_not_outliers() -> None:
+def test_two_equal_groups_and_few_values_are_not_trimmed() -> None:
     kinds = (0.0, 6.0) * 8
 
     assert adaptive_trimmed_mean(kinds).mean == 3.0
     assert adaptive_trimmed_mean(kinds).freedom == 15
-
-
-def test_of_few_values_none_is_trimmed() -> None:
     assert adaptive_trimmed_mean((1.0,) * (LEAST - 2) + (1000.0,)).mean > 100
 
 
 @given(values=values, shift=st.integers(-1000, 1000))
-def test_shifting_all_values_shifts_only_the_trimmed_mean(values: list[float], shift: int) -> None:
-    before, after = (
-        adaptive_trimmed_mean(values),
-        adaptive_trimmed_mean([value + shift for value in values]),
-    )
-
-    assert nearly_equal(after.mean, before.mean + shift)
-    assert nearly_equal(after.error, before.error)
-
-
-@given(values=values)
-def test_negating_all_values_negates_the_trimmed_mean(values: list[float]) -> None:
-    found, mirrored = (
-        adaptive_trimmed_mean(values),
-        adaptive_trimmed_mean([-value for value in values]),
-    )
-
-    assert nearly_equal(mirrored.mean, -found.mean)
-    assert nearly_equal(mirrored.error, found.error)
-
-
-@given(values=values)
-def test_the_trimmed_mean_lies_within_the_values_and_its_error_is_not_negative(
-    values: list[float],
+def test_the_trimmed_mean_lies_within_the_values_and_follows_a_shift_and_a_sign(
+    values: list[float], shift: int
 ) -> None:
-    found: TrimmedMean = adaptive_trimmed_mean(values)
+    found, moved, mirrored = (
+        adaptive_trimmed_mean([sign * value + by for value in values])
+        for sign, by in ((1, 0), (1, shift), (-1, 0))
+    )
 
     assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
     assert found.error >= 0
     assert 1 <= found.freedom < len(values)
+    assert nearly_equal(moved.mean, found.mean + shift)
+    assert nearly_equal(mirrored.mean, -found.mean)
+    assert nearly_equal(moved.error, found.error)
+    assert nearly_equal(mirrored.error, found.error)
 
 
 def nearly_equal(one: float, other: float) -> bool:
@@ -248,9 +194,8 @@ def test_the_interval_of_a_spread_is_near_the_exact_one_of_normal_values(
 
         return float(optimize.brentq(off, ratio / 20, min(ratio * 40, 3.0)))
 
-    found = variation_interval(of_spread(ratio, n))
+    found = known(variation_interval(of_spread(ratio, n)))
 
-    assert found is not None
     assert found.low == pytest.approx(exact(0.025), rel=0.01)
     assert found.high == pytest.approx(exact(0.975), rel=0.08)
 
@@ -266,21 +211,13 @@ def test_the_interval_of_a_spread_covers_as_often_as_promised() -> None:
     assert 0.935 <= held / 2000 <= 0.965
 
 
-def test_an_unknown_spread_has_no_bound() -> None:
-    assert variation_interval([]) is None
-    assert variation_interval([1.0]) is None
-    assert variation_interval([0.0, 0.0]) is None
-    assert variation_interval([1.0, 0.0]) is None
-    wild = variation_interval([*[1.0] * 5, 1e6])
-    assert wild is not None
-    assert math.isinf(wild.high)
+def test_an_unknown_spread_has_no_bound_and_equal_launches_have_none() -> None:
+    values: tuple[list[float], ...] = ([], [1.0], [0.0, 0.0], [1.0, 0.0])
 
-
-def test_equal_launches_have_no_spread() -> None:
-    found = variation_interval([5.0, 5.0, 5.0])
-
-    assert found is not None
-    assert (found.low, found.high) == (0.0, 0.0)
+    assert [variation_interval(one) for one in values] == [None] * 4
+    assert math.isinf(known(variation_interval([*[1.0] * 5, 1e6])).high)
+    equal = known(variation_interval([5.0, 5.0, 5.0]))
+    assert (equal.low, equal.high) == (0.0, 0.0)
 
 
 def test_a_cells_spread_lies_within_its_interval() -> None:
@@ -290,6 +227,8 @@ def test_a_cells_spread_lies_within_its_interval() -> None:
     ]
     cell = summarise(a_cell(), launches, "auto")
 
-    assert cell.spread_ratio is not None
-    assert cell.spread_interval is not None
-    assert cell.spread_interval.low < cell.spread_ratio < cell.spread_interval.high
+    assert (
+        known(cell.spread_interval).low
+        < known(cell.spread_ratio)
+        < known(cell.spread_interval).high
+    )

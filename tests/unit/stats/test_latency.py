@@ -7,13 +7,15 @@ import math
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from corebound.errors import InputError
 from corebound.stats import latency
 from corebound.stats.latency import bound_percentile, least_within
+from support.examples import examples
+from support.known import known
 
 HOUR_NS = 3_600_000_000_000
 durations = st.lists(st.integers(0, HOUR_NS), min_size=1, max_size=200)
@@ -25,29 +27,51 @@ def as_counted(value_ns: float) -> tuple[float, float]:
 
 
 @given(durations)
-def test_percentiles_are_exact_to_a_thousandth(durations_ns: list[int]) -> None:
-    found = latency.percentiles(latency.encode(durations_ns))
+def test_percentiles_and_mean_are_exact_to_a_thousandth_and_those_of_the_library(
+    durations_ns: list[int],
+) -> None:
+    encoded = latency.encode(durations_ns)
+    theirs = HdrHistogram.decode(encoded.encode())
 
-    assert found is not None
+    found = known(latency.percentiles(encoded))
+
+    told = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
     ordered = sorted(durations_ns)
-    for share, value_ns in (
-        (0.5, found.p50_ns),
-        (0.9, found.p90_ns),
-        (0.99, found.p99_ns),
-        (0.999, found.p99_9_ns),
-        (1.0, found.max_ns),
-    ):
+    for share, value_ns in zip(latency.SHARES, told, strict=True):
         # The rank that HdrHistogram takes: the nearest, and at least the first.
         least, most = as_counted(ordered[max(1, math.floor(share * len(ordered) + 0.5)) - 1])
         assert least <= value_ns <= most
+        assert value_ns == theirs.get_value_at_percentile(share * 100) * 1000
     assert found.count == len(durations_ns)
+    mean_ns = latency.mean_ns(encoded)
+    assert mean_ns == theirs.get_mean_value() * 1e3
+    assert mean_ns == pytest.approx(sum(ordered) / len(ordered), rel=0.001, abs=500)
+
+
+# The library takes a while for each.
+@examples(10)
+@given(durations)
+def test_a_curve_rises_to_the_longest_duration_by_the_steps_of_the_library(
+    durations_ns: list[int],
+) -> None:
+    encoded = latency.encode(durations_ns)
+    steps = HdrHistogram.decode(encoded.encode()).get_percentile_iterator(latency.POINTS_A_HALVING)
+
+    points = [(point.share, point.latency_ns) for point in latency.curve(encoded)]
+
+    assert points == [
+        (step.percentile_level_iterated_to / 100, step.value_iterated_to * 1000) for step in steps
+    ]
+    assert points == sorted(set(points))
+    least, most = as_counted(max(durations_ns))
+    assert points[-1][0] == 1.0
+    assert least <= points[-1][1] <= most
 
 
 def test_ten_thousand_durations_distinguish_neighbouring_percentiles() -> None:
     # Of 1 ms, 2 ms and so on to 10 s, 99.9 % take no more than 9,990 ms; 99.5 % would be 9,950.
-    found = latency.percentiles(latency.encode([ms * 1_000_000 for ms in range(1, 10_001)]))
+    found = known(latency.percentiles(latency.encode([ms * 1_000_000 for ms in range(1, 10_001)])))
 
-    assert found is not None
     in_ms = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
     assert [one / 1e6 for one in in_ms] == pytest.approx(
         [5_000, 9_000, 9_900, 9_990, 10_000], rel=0.001
@@ -62,52 +86,17 @@ def test_merged_histograms_are_the_histogram_of_all(parts: list[list[int]]) -> N
     assert latency.percentiles(merged) == latency.percentiles(latency.encode(together))
 
 
-@given(durations)
-def test_a_curve_rises_to_the_longest_duration(durations_ns: list[int]) -> None:
-    points = latency.curve(latency.encode(durations_ns))
-
-    assert [point.share for point in points] == sorted({point.share for point in points})
-    assert [p.latency_ns for p in points] == sorted(p.latency_ns for p in points)
-    least, most = as_counted(max(durations_ns))
-    assert points[-1].share == 1.0
-    assert least <= points[-1].latency_ns <= most
-
-
-# The library takes a while for each.
-@settings(max_examples=25)
-@given(durations)
-def test_a_curve_has_the_points_that_the_library_steps_through(durations_ns: list[int]) -> None:
-    encoded = latency.encode(durations_ns)
-
-    steps = HdrHistogram.decode(encoded.encode()).get_percentile_iterator(latency.POINTS_A_HALVING)
-    assert [(point.share, point.latency_ns) for point in latency.curve(encoded)] == [
-        (step.percentile_level_iterated_to / 100, step.value_iterated_to * 1000) for step in steps
-    ]
-
-
-@given(st.lists(st.integers(1_000_000, HOUR_NS), min_size=1))
-def test_the_mean_is_exact_to_a_thousandth(durations_ns: list[int]) -> None:
-    mean_ns = latency.mean_ns(latency.encode(durations_ns))
-
-    assert mean_ns == pytest.approx(sum(durations_ns) / len(durations_ns), rel=0.001)
-
-
-def test_an_empty_histogram_has_no_percentiles_mean_or_curve() -> None:
+def test_no_durations_have_no_values_more_than_an_hour_is_an_hour_and_less_than_0_an_error() -> (
+    None
+):
     nothing = latency.encode([])
+    found = known(latency.percentiles(latency.encode([2 * HOUR_NS])))
 
     assert latency.percentiles(nothing) is None
     assert latency.mean_ns(nothing) is None
     assert latency.curve(nothing) == ()
-
-
-def test_more_than_an_hour_counts_as_an_hour() -> None:
-    found = latency.percentiles(latency.encode([2 * HOUR_NS]))
-
-    assert found is not None
+    assert latency.throughput_per_s(0, 0) is None
     assert found.max_ns == pytest.approx(HOUR_NS, rel=0.001)
-
-
-def test_a_negative_duration_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         latency.encode([1, -1])
 
@@ -128,24 +117,6 @@ def test_a_damaged_histogram_is_read_or_rejected(
 
     with contextlib.suppress(InputError):
         latency.percentiles(damaged)
-
-
-def test_a_launch_of_no_duration_has_no_throughput() -> None:
-    assert latency.throughput_per_s(0, 0) is None
-
-
-@given(durations)
-def test_values_equal_those_of_the_library(durations_ns: list[int]) -> None:
-    encoded = latency.encode(durations_ns)
-    theirs = HdrHistogram.decode(encoded.encode())
-
-    found = latency.percentiles(encoded)
-
-    assert found is not None
-    told = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
-    for share, value_ns in zip(latency.SHARES, told, strict=True):
-        assert value_ns == theirs.get_value_at_percentile(share * 100) * 1000
-    assert latency.mean_ns(encoded) == theirs.get_mean_value() * 1e3
 
 
 # "Processed at least 64 queries", "Processed at least 662 queries": summaries of MLPerf's
@@ -205,9 +176,7 @@ def test_the_number_of_queries_is_the_least_with_a_small_binomial_tail(
 @given(st.permutations(range(70)))
 def test_the_order_of_the_latencies_does_not_matter(latencies: list[int]) -> None:
     assert bound_percentile(latencies, share=0.9) == bound_percentile(range(70), share=0.9)
-
-
-def test_unanswered_queries_count_as_the_slowest() -> None:
+    # Unanswered queries count as the slowest.
     assert bound_percentile([1.0] * 63 + [math.inf], share=0.9).value == math.inf
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import effective_sample_size, summarise, summarise_launch
 from corebound.stats.warmup import counted_iterations, first_used_iteration
 from support.build import a_cell, a_launch, a_worker
+from support.examples import examples
+from support.known import known
 
 MS = 1_000_000
 
@@ -95,79 +97,54 @@ def test_each_worker_has_its_own_warm_up_and_the_worst_is_reported() -> None:
     assert summary.steady.start == 5
 
 
-def test_a_fixed_number_of_warm_up_iterations_is_dropped() -> None:
-    launch = a_launch_of(*[50] * 4, *[40] * 16)
+@pytest.mark.parametrize(
+    ("wall_ns", "warmup", "used", "settled"),
+    [
+        ([50] * 4 + [40] * 16, WarmupIterations(iterations=10), 10, True),
+        # They start at 0, 0.4, 0.8 s: three within the first second.
+        ([400 * MS] * 10, WarmupSeconds(seconds=1.0), 7, True),
+        # Too short: used and flagged. One that leaves nothing: the first fifth is left out.
+        ([90] * 20 + [40] * 80, WarmupIterations(iterations=5), 95, False),
+        ([40] * 20, WarmupIterations(iterations=50), 16, False),
+    ],
+)
+def test_a_fixed_warm_up_is_dropped_and_flagged_if_it_does_not_fit(
+    wall_ns: list[int], warmup: WarmupIterations | WarmupSeconds, used: int, *, settled: bool
+) -> None:
+    summary = summarise_launch(a_launch_of(*wall_ns), warmup)
 
-    summary = summarise_launch(launch, WarmupIterations(iterations=10))
-
-    assert (summary.used, summary.median_ns, summary.settled) == (10, 40.0, True)
-
-
-def test_iterations_that_start_within_the_first_seconds_are_dropped() -> None:
-    launch = a_launch_of(*[400 * MS] * 10)
-
-    summary = summarise_launch(launch, WarmupSeconds(seconds=1.0))
-
-    # They start at 0, 0.4, 0.8 s: three within the first second.
-    assert summary.used == 7
-
-
-def test_a_fixed_warm_up_that_is_too_short_is_used_and_flagged() -> None:
-    launch = a_launch_of(*[90] * 20, *[40] * 80)
-
-    summary = summarise_launch(launch, WarmupIterations(iterations=5))
-
-    assert (summary.used, summary.steady.start, summary.settled) == (95, 20, False)
+    assert (summary.used, summary.settled) == (used, settled)
 
 
-def test_a_fixed_warm_up_that_leaves_nothing_is_flagged() -> None:
-    summary = summarise_launch(a_launch_of(*[40] * 20), WarmupIterations(iterations=50))
+def test_a_99th_percentile_needs_a_hundred_iterations() -> None:
+    def p99_ns(*wall_ns: int) -> float | None:
+        return summarise_launch(a_launch_of(*wall_ns), WarmupIterations(iterations=0)).p99_ns
 
-    # The first fifth is left out instead.
-    assert (summary.used, summary.settled) == (16, False)
-
-
-@pytest.mark.parametrize(("n", "known"), [(99, False), (100, True)])
-def test_a_99th_percentile_needs_a_hundred_iterations(n: int, known: bool) -> None:
-    summary = summarise_launch(a_launch_of(*[40] * n), "auto")
-
-    assert (summary.p99_ns is not None) == known
+    assert p99_ns(*[40] * 99) is None
+    # Between the two longest of a hundred.
+    assert p99_ns(*range(1001, 1101)) == 1099.5
 
 
-def test_the_99th_percentile_of_a_hundred_lies_between_the_two_longest() -> None:
-    launch = a_launch_of(*range(1001, 1101))
-
-    assert summarise_launch(launch, WarmupIterations(iterations=0)).p99_ns == 1099.5
-
-
-def test_a_cell_s_p99_has_an_interval_over_its_launches() -> None:
+def test_a_cell_s_p99_has_an_interval_over_its_launches_unless_iterations_are_correlated() -> None:
     noise = np.random.default_rng(1)
-    launches = [
+    apart = [
         a_launch_of(*(1_000_000 * noise.lognormal(0, 0.01, 600)).astype(int).tolist(), block=block)
         for block in range(6)
     ]
-
-    found = summarise(a_cell(), launches, "auto")
-
-    assert found.p99_ns is not None
-    assert found.p99_interval is not None
-    # The 99th percentile of a standard normal is 2.326.
-    assert found.p99_interval.contains(1_000_000 * math.exp(0.01 * 2.326))
-    assert 0 < found.p99_interval.low < found.p99_ns < found.p99_interval.high
-
-
-def test_correlated_iterations_give_no_interval_of_the_p99() -> None:
     # Blocks of ten equal ones: six hundred count as some sixty.
-    noise = np.random.default_rng(1)
-    launches = [
+    correlated = [
         a_launch_of(*np.repeat(noise.integers(10**6, 2 * 10**6, 60), 10).tolist(), block=block)
         for block in range(6)
     ]
 
-    found = summarise(a_cell(), launches, WarmupIterations(iterations=0))
+    found = summarise(a_cell(), apart, "auto")
+    unknown = summarise(a_cell(), correlated, WarmupIterations(iterations=0))
 
-    assert found.p99_ns is not None
-    assert found.p99_interval is None
+    interval = known(found.p99_interval)
+    # The 99th percentile of a standard normal is 2.326.
+    assert interval.contains(1_000_000 * math.exp(0.01 * 2.326))
+    assert 0 < interval.low < known(found.p99_ns) < interval.high
+    assert (unknown.p99_ns is None, unknown.p99_interval) == (False, None)
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60))
@@ -175,19 +152,21 @@ def test_the_effective_sample_size_is_at_most_the_sample_size(samples: list[floa
     assert 0 < effective_sample_size(samples) <= len(samples)
 
 
-def test_cpu_time_that_does_not_match_the_samples_is_unknown() -> None:
-    worker = a_worker(wall_ns=(40,) * 20, cpu_ns=())
+@pytest.mark.parametrize(
+    ("wall_ns", "cpu_ns", "median_ns"),
+    [
+        ((40,) * 20, (), None),
+        # Recorded: one thread, 9,457 ns of CPU time in 7,594 ns; the clock takes 1,900 ns to read.
+        ((7_594,) * 20, (9_457,) * 20, None),
+        ((200_000,) * 20, (201_900,) * 20, 201_900),
+    ],
+)
+def test_cpu_times_of_other_samples_or_too_short_for_their_clock_are_unknown(
+    wall_ns: tuple[int, ...], cpu_ns: tuple[int, ...], median_ns: int | None
+) -> None:
+    launch = a_launch(workers=(a_worker(wall_ns=wall_ns, cpu_ns=cpu_ns),))
 
-    assert summarise_launch(a_launch(workers=(worker,)), "auto").cpu_median_ns is None
-
-
-def test_cpu_times_too_short_for_their_clock_are_unknown() -> None:
-    # Recorded: one thread, 9,457 ns of CPU time in 7,594 ns, for reading the clock takes 1,900 ns.
-    short = a_worker(wall_ns=(7_594,) * 20, cpu_ns=(9_457,) * 20)
-    long = a_worker(wall_ns=(200_000,) * 20, cpu_ns=(201_900,) * 20)
-
-    assert summarise_launch(a_launch(workers=(short,)), "auto").cpu_median_ns is None
-    assert summarise_launch(a_launch(workers=(long,)), "auto").cpu_median_ns == 201_900
+    assert summarise_launch(launch, "auto").cpu_median_ns == median_ns
 
 
 def test_only_ok_launches_give_values_but_all_are_counted() -> None:
@@ -207,20 +186,21 @@ def test_only_ok_launches_give_values_but_all_are_counted() -> None:
     assert summary.attempts == 4
 
 
-def test_a_cell_without_an_ok_launch_has_no_values() -> None:
-    summary = summarise(a_cell(), [a_launch(status="failed", workers=())], "auto")
+@pytest.mark.parametrize(
+    ("launches", "expected"),
+    [
+        ([a_launch(status="failed", workers=())], (None, None, None)),
+        ([a_launch_of(*[40] * 20)], (pytest.approx(40.0), None, None)),
+        ([a_launch_of(*[0] * 20, block=block) for block in range(3)], (0.0, None, 0.0)),
+    ],
+    ids=["none that is ok", "one", "zero times"],
+)
+def test_without_two_launches_and_times_there_is_no_interval(
+    launches: list[Launch], expected: tuple[object, object, object]
+) -> None:
+    summary = summarise(a_cell(), launches, "auto")
 
-    assert summary.launches == ()
-    assert summary.median_ns is None
-    assert summary.interval is None
-    assert summary.spread_ratio is None
-
-
-def test_one_launch_gives_a_value_without_an_interval() -> None:
-    summary = summarise(a_cell(), [a_launch_of(*[40] * 20)], "auto")
-
-    assert summary.median_ns == pytest.approx(40.0)
-    assert summary.interval is None
+    assert (summary.median_ns, summary.interval, summary.spread_ratio) == expected
 
 
 def test_launches_that_never_become_steady_are_included_and_counted() -> None:
@@ -235,13 +215,7 @@ def test_launches_that_never_become_steady_are_included_and_counted() -> None:
     assert (len(summary.launches), summary.unsettled) == (2, 1)
 
 
-def test_zero_times_have_no_interval() -> None:
-    summary = summarise(a_cell(), [a_launch_of(*[0] * 20, block=b) for b in range(3)], "auto")
-
-    assert (summary.median_ns, summary.interval, summary.spread_ratio) == (0.0, None, 0.0)
-
-
-@settings(max_examples=40)
+@examples(40)
 @given(
     medians_ns=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=10),
     factor=st.integers(2, 1000),
@@ -252,11 +226,8 @@ def test_another_unit_scales_every_value(medians_ns: list[int], factor: int) -> 
         a_cell(), [a_launch_of(m * factor, block=b) for b, m in enumerate(medians_ns)], "auto"
     )
 
-    assert one.median_ns is not None
-    assert one.interval is not None
-    assert other.interval is not None
-    assert other.median_ns == pytest.approx(one.median_ns * factor)
-    assert other.interval.low == pytest.approx(one.interval.low * factor, rel=1e-9)
+    assert other.median_ns == pytest.approx(known(one.median_ns) * factor)
+    assert known(other.interval).low == pytest.approx(known(one.interval).low * factor, rel=1e-9)
     assert other.spread_ratio == pytest.approx(one.spread_ratio)
 
 
@@ -273,38 +244,28 @@ def interleaved(*lengths: int, wall_ns: tuple[int, ...], workers: int = 1) -> La
     return replace(launch, alternated=("other",))
 
 
-def test_the_first_iteration_after_a_hand_over_is_left_out() -> None:
-    launch = interleaved(3, 3, wall_ns=(10, 90, 10, 10, 90, 10, 10))
+@pytest.mark.parametrize(
+    ("launch", "warmup", "used", "slices"),
+    [
+        # The first after a hand-over is left out; of several workers, the last one too.
+        (interleaved(3, 3, wall_ns=(10, 90, 10, 10, 90, 10, 10)), 1, 4, ((0, 10), (1, 10))),
+        (
+            interleaved(4, 4, wall_ns=(10, 90, 10, 10, 5, 90, 10, 10, 5), workers=2),
+            1, 8, ((0, 10), (1, 10)),
+        ),
+        # Time slices of one iteration count.
+        (interleaved(1, 1, 1, wall_ns=(10, 20, 20, 20)), 1, 3, ((0, 20), (1, 20), (2, 20))),
+        # One that begins within the warm-up is not compared.
+        (interleaved(3, 3, wall_ns=(90, 90, 90, 10, 90, 10, 10)), 3, 3, ((1, 10),)),
+    ],
+)  # fmt: skip
+def test_iterations_of_time_slices_that_count(
+    launch: Launch, warmup: int, used: int, slices: tuple[tuple[int, int], ...]
+) -> None:
+    summary = summarise_launch(launch, WarmupIterations(iterations=warmup))
 
-    summary = summarise_launch(launch, WarmupIterations(iterations=1))
-
-    assert (summary.used, summary.p99_ns, summary.median_ns) == (4, None, 10)
-    assert summary.time_slices_ns == ((0, 10), (1, 10))
-
-
-def test_with_several_workers_the_last_of_a_time_slice_is_left_out_too() -> None:
-    launch = interleaved(4, 4, wall_ns=(10, 90, 10, 10, 5, 90, 10, 10, 5), workers=2)
-
-    summary = summarise_launch(launch, WarmupIterations(iterations=1))
-
-    assert (summary.used, summary.median_ns) == (8, 10)
-    assert summary.time_slices_ns == ((0, 10), (1, 10))
-
-
-def test_time_slices_of_one_iteration_count() -> None:
-    launch = interleaved(1, 1, 1, wall_ns=(10, 20, 20, 20))
-
-    summary = summarise_launch(launch, WarmupIterations(iterations=1))
-
-    assert summary.used == 3
-
-
-def test_a_time_slice_that_begins_within_the_warm_up_is_not_compared() -> None:
-    launch = interleaved(3, 3, wall_ns=(90, 90, 90, 10, 90, 10, 10))
-
-    summary = summarise_launch(launch, WarmupIterations(iterations=3))
-
-    assert summary.time_slices_ns == ((1, 10),)
+    assert (summary.used, summary.time_slices_ns) == (used, slices)
+    assert summary.median_ns == slices[-1][1]
 
 
 @given(
@@ -339,14 +300,17 @@ def a_reporting_launch(
     return a_launch(cell=replace(a_cell(), metrics=metrics), workers=(worker,))
 
 
-def test_a_launch_that_reports_a_metric_is_judged_by_it_instead_of_its_time() -> None:
+@pytest.mark.parametrize("rate", [5.0, 1e-9, 1e15])
+def test_a_launch_that_reports_a_metric_of_any_size_is_judged_by_it_instead_of_its_time(
+    rate: float,
+) -> None:
     found = summarise_launch(
-        a_reporting_launch(*[(5.0 + 0.01 * (at % 3 - 1), 1.0) for at in range(9)]), "auto"
+        a_reporting_launch(*[(rate * (1 + 0.002 * (at % 3 - 1)), 1.0) for at in range(9)]), "auto"
     )
 
-    assert RATE.from_time_ns(found.median_ns) == pytest.approx(5)
-    assert found.wall_median_ns == MS
-    assert found.p99_ns is None
+    assert RATE.from_time_ns(found.median_ns) == pytest.approx(rate)
+    assert (found.wall_median_ns, found.p99_ns) == (MS, None)
+    assert math.isfinite(found.error)
 
 
 def test_each_metric_can_be_summarised() -> None:
@@ -354,8 +318,7 @@ def test_each_metric_can_be_summarised() -> None:
 
     found = summarise(launch.cell, [launch], "auto", metric=1)
 
-    assert found.median_ns is not None
-    assert SIZE.from_time_ns(found.median_ns) == pytest.approx(20)
+    assert SIZE.from_time_ns(known(found.median_ns)) == pytest.approx(20)
 
 
 def test_the_tools_own_repetitions_are_what_a_value_varies_by() -> None:
@@ -375,13 +338,3 @@ def test_warm_up_ends_when_the_metric_settles() -> None:
 
     assert found.used == 55
     assert RATE.from_time_ns(found.median_ns) == pytest.approx(50, rel=0.01)
-
-
-@pytest.mark.parametrize("rate", [1e-9, 1e15])
-def test_the_size_of_a_metric_does_not_matter(rate: float) -> None:
-    found = summarise_launch(
-        a_reporting_launch(*[(rate * (1 + 0.01 * (at % 3 - 1)), 1.0) for at in range(9)]), "auto"
-    )
-
-    assert RATE.from_time_ns(found.median_ns) == pytest.approx(rate)
-    assert math.isfinite(found.error)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.stats.modes import Mode, Modes, fit_levels, recognise_modes
+from support.known import known
 
 FAST_NS, SLOW_NS = 5.05e6, 6.2e6
 STEP = math.log(SLOW_NS / FAST_NS)
@@ -41,21 +42,24 @@ def recognised(sides: tuple[Mapping[int, float], Mapping[int, float]]) -> Modes 
 
 
 def modes_of(sides: tuple[Mapping[int, float], Mapping[int, float]]) -> Modes:
-    modes = recognised(sides)
-    assert modes is not None
-    return modes
+    return known(recognised(sides))
 
 
-def test_launches_of_the_same_mode_are_compared() -> None:
-    modes = modes_of(launches(slower=0.033))
+def test_launches_of_the_same_mode_are_compared_and_each_has_its_mode() -> None:
+    slower, equal = modes_of(launches(slower=0.033)), modes_of(launches())
+    word: dict[str, Mode] = {"F": "fast", "S": "slow"}
 
-    assert modes.interval.contains(1 / 1.033)
-    assert modes.interval.relative_half_width < 0.002
-    assert modes.slow_ratio == pytest.approx(SLOW_NS / FAST_NS, abs=0.003)
-
-
-def test_two_degrees_of_freedom_go_into_the_ratio_and_the_step() -> None:
-    assert modes_of(launches()).freedom == len(BLOCKS.split()) - 2
+    assert slower.interval.contains(1 / 1.033)
+    assert slower.interval.relative_half_width < 0.002
+    assert slower.slow_ratio == pytest.approx(SLOW_NS / FAST_NS, abs=0.003)
+    # Two degrees of freedom go into the ratio and the step.
+    assert equal.freedom == len(BLOCKS.split()) - 2
+    found = [(block.cell, block.baseline) for block in equal.blocks]
+    assert found == [(word[cell], word[baseline]) for cell, baseline in map(tuple, BLOCKS.split())]
+    share = known(equal.share("cell"))
+    assert (share.fast, share.launches) == (4, 8)
+    # Wilson's, z² = 3.84: (4 + 3.84 / 2 ± 1.96 √(2 + 3.84 / 4)) / (8 + 3.84).
+    assert (share.interval.low, share.interval.high) == pytest.approx((0.215, 0.785), abs=0.001)
 
 
 def test_the_error_is_that_of_a_regression_on_the_levels() -> None:
@@ -69,23 +73,6 @@ def test_the_error_is_that_of_a_regression_on_the_levels() -> None:
 
     assert (modes.middle, modes.step) == pytest.approx(-estimates * (1, -1) * (-1, 1))
     assert modes.error == pytest.approx(math.sqrt(variances[0, 0]))
-
-
-def test_each_launch_has_its_mode() -> None:
-    modes = modes_of(launches())
-    word: dict[str, Mode] = {"F": "fast", "S": "slow"}
-
-    found = [(block.cell, block.baseline) for block in modes.blocks]
-    assert found == [(word[cell], word[baseline]) for cell, baseline in map(tuple, BLOCKS.split())]
-
-
-def test_the_share_of_fast_launches_has_wilsons_interval() -> None:
-    share = modes_of(launches()).share("cell")
-
-    assert share is not None
-    assert (share.fast, share.launches) == (4, 8)
-    # z² = 3.84: (4 + 3.84 / 2 ± 1.96 √(2 + 3.84 / 4)) / (8 + 3.84).
-    assert (share.interval.low, share.interval.high) == pytest.approx((0.215, 0.785), abs=0.001)
 
 
 def test_shares_differ_if_almost_always_the_same_side_is_the_fast_one() -> None:
@@ -133,8 +120,8 @@ def test_modes_that_are_close_beside_the_noise_are_not_recognised() -> None:
 
 def test_clock_steps_of_a_very_short_time_are_no_modes() -> None:
     # 41, 42 and 43 ns give three levels of the ratio.
-    logs = {block: math.log(ns) for block, ns in enumerate((41, 41, 42, 41, 42, 41))}
-    baseline_logs = {block: math.log(ns) for block, ns in enumerate((42, 43, 42, 43, 43, 42))}
+    sides = (41, 41, 42, 41, 42, 41), (42, 43, 42, 43, 43, 42)
+    logs, baseline_logs = (dict(enumerate(map(math.log, side))) for side in sides)
 
     assert recognised((logs, baseline_logs)) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,52 +12,46 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, ttest_1samp
 
 from corebound.stats.multiplicity import benjamini_hochberg, holm
+from support.known import known
 
 p_values = st.lists(st.none() | st.floats(0, 1), max_size=30)
 
 
 @given(p_values)
-def test_a_finding_after_correction_is_one_without_it(ps: list[float | None]) -> None:
-    for p, found in zip(ps, holm(ps), strict=True):
-        assert not found or (p is not None and p <= 0.05)
-
-
-@given(p_values)
-def test_findings_have_smaller_p_values_than_other_comparisons(
+def test_findings_have_the_smallest_p_values_and_benjamini_hochberg_has_more_than_holm(
     ps: list[float | None],
 ) -> None:
-    found = [p for p, is_found in zip(ps, holm(ps), strict=True) if is_found and p is not None]
-    missed = [p for p, is_found in zip(ps, holm(ps), strict=True) if not is_found and p is not None]
+    told = [*zip(ps, holm(ps), benjamini_hochberg(ps), strict=True)]
+    found = [p for p, is_found, _ in told if is_found]
+    missed = [p for p, is_found, _ in told if not is_found and p is not None]
 
-    assert not found or not missed or max(found) <= min(missed)
-
-
-def test_a_single_comparison_needs_no_correction() -> None:
-    assert holm([0.049]) == (True,)
-    assert holm([0.051]) == (False,)
+    assert all(p is not None and p <= 0.05 for p in found)
+    assert not found or not missed or max(map(known, found)) <= min(missed)
+    assert all(mild or not strict for _, strict, mild in told)
 
 
 @pytest.mark.parametrize(
     ("ps", "found"),
     [
+        # A single comparison needs no correction.
+        ([0.049], [True]),
+        ([0.051], [False]),
         # Against 0.05 / 3, 0.05 / 2 and 0.05 / 1; Bonferroni asks 0.05 / 3 of all.
-        ([0.01, 0.02, 0.04], (True, True, True)),
-        ([0.04, 0.01, 0.02], (True, True, True)),
+        ([0.01, 0.02, 0.04], [True] * 3),
+        ([0.04, 0.01, 0.02], [True] * 3),
         # 0.03 is above 0.05 / 2, and 0.04 is no longer asked, though it is below 0.05 / 1.
-        ([0.01, 0.03, 0.04], (True, False, False)),
+        ([0.01, 0.03, 0.04], [True, False, False]),
         # Against 0.0125, 0.0167, 0.025, 0.05: the third stops it.
-        ([0.03, 0.04, 0.005, 0.013], (False, False, True, True)),
+        ([0.03, 0.04, 0.005, 0.013], [False, False, True, True]),
+        # 0.05 / 18 = 0.00278.
+        ([0.02, *[0.5] * 17], [False] * 18),
+        ([0.0027, *[0.5] * 17], [True, *[False] * 17]),
     ],
 )
 def test_holm_relaxes_the_threshold_after_each_finding(
-    ps: list[float | None], found: tuple[bool, ...]
+    ps: list[float | None], found: list[bool]
 ) -> None:
-    assert holm(ps) == found
-
-
-def test_a_p_value_expected_once_in_eighteen_is_no_finding() -> None:
-    assert holm([0.02, *[0.5] * 17]) == (False,) * 18
-    assert holm([0.0027, *[0.5] * 17])[0]  # 0.05 / 18 = 0.00278
+    assert [*holm(ps)] == found
 
 
 def test_a_family_without_differences_alarms_at_most_once_in_twenty() -> None:
@@ -68,9 +63,11 @@ def test_a_family_without_differences_alarms_at_most_once_in_twenty() -> None:
     assert 159 <= alarms <= 241
 
 
-def test_alpha_lies_between_0_and_1() -> None:
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_an_error_rate_lies_between_0_and_1(correct: Any, alpha: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
-        holm([0.5], alpha=1.0)
+        correct([0.5], alpha=alpha)
 
 
 @given(p_values)
@@ -86,12 +83,6 @@ def test_benjamini_hochberg_findings_equal_scipy_s(ps: list[float | None]) -> No
         limit = float(next(adjusted))
         # On the very line, rounding decides.
         assert is_found == (limit <= 0.05) or limit == pytest.approx(0.05)
-
-
-@given(p_values)
-def test_benjamini_hochberg_includes_every_finding_of_holm(ps: list[float | None]) -> None:
-    for strict, mild in zip(holm(ps), benjamini_hochberg(ps), strict=True):
-        assert mild or not strict
 
 
 @given(p_values, st.randoms(use_true_random=False))
@@ -132,8 +123,3 @@ def test_findings_against_one_baseline_are_hardly_more_often_false() -> None:
 
     # No theorem covers two-sided tests; a standard error is about 0.6 %.
     assert float(np.mean(shares)) <= 0.065
-
-
-def test_the_false_discovery_rate_lies_between_0_and_1() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        benjamini_hochberg([0.5], alpha=0.0)

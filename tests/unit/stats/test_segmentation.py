@@ -7,15 +7,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.stats.segmentation import change_points, cuts_before_elbow
+from support.examples import examples
 
 LEVEL_FLOOR = 1e-6
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=120))
 def test_cuts_rise_and_leave_every_segment_its_least_length(values: list[float]) -> None:
     cuts = cuts_before_elbow(values, min_segment=2, variance_floor=LEVEL_FLOOR)
@@ -24,7 +25,7 @@ def test_cuts_rise_and_leave_every_segment_its_least_length(values: list[float])
     assert all(end - start >= 2 for start, end in itertools.pairwise(ends))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 1000), noise=st.sampled_from([0.002, 0.01, 0.03]))
 def test_two_levels_are_separated_if_noise_allows_it(seed: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
@@ -52,7 +53,7 @@ def _cost(values: list[float], cuts: tuple[int, ...], penalty: float) -> float:
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     values=st.lists(st.floats(0, 10, width=16), min_size=4, max_size=14),
     penalty=st.floats(0.1, 20),

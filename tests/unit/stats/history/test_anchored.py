@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import random
 
+import pytest
 from msgspec.structs import replace
 
 from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
 from corebound.stats.history.anchored import chained
 from corebound.stats.history.regressions import Analysis, analyse, arrays_of
 from support.build import a_point, a_series
+from support.known import known
 from support.series import EPYC, XEON, anchored_nights
+
+BOTH = {EPYC: 1.03, XEON: 1.03}
 
 
 def told(series: Series) -> list[tuple[int, tuple[str, ...]]]:
@@ -22,18 +26,21 @@ def of(series: Series) -> Analysis:
     return analyse([series])
 
 
-def test_a_change_on_all_machines_is_one_change_of_all_of_them() -> None:
-    assert told(anchored_nights({EPYC: 1.03, XEON: 1.03})) == [(20, ())]
-
-
-def test_machines_whose_ratios_differ_are_no_change() -> None:
-    assert told(anchored_nights({}, levels={EPYC: 1.05})) == []
-
-
-def test_a_change_is_found_below_the_levels_that_machines_have_of_their_own() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, levels={EPYC: 1.05})
-
-    assert told(series) == [(20, ())]
+@pytest.mark.parametrize(
+    ("series", "changes"),
+    [
+        (anchored_nights(BOTH), [(20, ())]),
+        # Machines whose ratios differ are no change, and do not hide one.
+        (anchored_nights({}, levels={EPYC: 1.05}), []),
+        (anchored_nights(BOTH, levels={EPYC: 1.05}), [(20, ())]),
+        # Nor do imprecise nights before it.
+        (anchored_nights(BOTH, at=38, noisy=(5, 11, 17, 26)), [(38, ())]),
+    ],
+)
+def test_a_change_on_all_machines_is_one_change_of_all_of_them(
+    series: Series, changes: list[tuple[int, tuple[str, ...]]]
+) -> None:
+    assert told(series) == changes
 
 
 def test_a_change_on_one_machine_is_told_of_it_alone_with_its_own_size() -> None:
@@ -44,38 +51,31 @@ def test_a_change_on_one_machine_is_told_of_it_alone_with_its_own_size() -> None
 
 
 def test_two_precise_nights_on_different_machines_are_enough_for_a_change() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38)
+    series = anchored_nights(BOTH, at=38)
 
     assert series.points.environment_keys[-1] != series.points.environment_keys[-2]
     assert told(series) == [(38, ())]
 
 
-def test_imprecise_nights_before_it_do_not_hide_a_change() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(5, 11, 17, 26))
-
-    assert told(series) == [(38, ())]
-
-
 def test_an_imprecise_night_among_two_precise_ones_does_not_hide_a_change() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=37, noisy=(38,))
+    series = anchored_nights(BOTH, at=37, noisy=(38,))
 
     (change,) = of(series).changes
     assert change.change_point.last_good < 37 <= change.change_point.first_bad
 
 
 def test_one_precise_night_beside_an_imprecise_one_is_no_change() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, at=38, noisy=(39,))
+    series = anchored_nights(BOTH, at=38, noisy=(39,))
 
     assert (told(series), of(series).early_warnings) == ([], ())
 
 
 def test_a_level_is_that_of_its_precise_nights() -> None:
-    series = anchored_nights({EPYC: 1.03, XEON: 1.03}, noisy=tuple(range(22, 40, 2)))
+    series = anchored_nights(BOTH, noisy=tuple(range(22, 40, 2)))
 
     (change,) = of(series).changes
 
-    interval = change.change_point.interval
-    assert interval is not None
+    interval = known(change.change_point.interval)
     assert interval.contains(1.03)
     assert interval.high - interval.low < 0.01
 

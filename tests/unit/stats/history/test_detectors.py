@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -28,6 +28,8 @@ from corebound.stats.history.shift_tests import (
     t_p_value,
     trimmed,
 )
+from support.examples import examples
+from support.known import known
 
 few_values = st.lists(st.integers(0, 20), min_size=1, max_size=9)
 
@@ -43,7 +45,7 @@ def _shortest_piece(values: list[int], cuts: tuple[int, ...]) -> int:
     return min(end - start for start, end in itertools.pairwise((0, *cuts, len(values))))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(values=few_values, penalty=st.floats(0.5, 30))
 def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> None:
     found = potts_cuts(values, penalty=penalty)
@@ -58,10 +60,15 @@ def test_potts_pieces_have_the_least_cost(values: list[int], penalty: float) -> 
     assert not found or _shortest_piece(values, found) >= 2
 
 
-def test_a_penalty_is_positive_and_an_empty_series_has_no_cuts() -> None:
+def test_an_empty_series_has_no_cuts_and_too_few_points_no_split_and_no_bounds() -> None:
+    pair = np.array([1.0, 2.0])
+
     assert potts_cuts([], penalty=1) == ()
     with pytest.raises(ValueError, match="more than nothing"):
         potts_cuts([1, 2], penalty=0)
+    with pytest.raises(ValueError, match="each side"):
+        best_split(np.array([1.0, 2.0, 3.0]), least=2)
+    assert shift_bounds(pair, pair + 9, rho=0.0, own_error=0.0, confidence=0.95) is None
 
 
 @given(
@@ -78,7 +85,7 @@ def test_several_series_are_cut_as_each_alone(all_values: list[list[int]], penal
     ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=12))
 def test_the_best_split_has_the_greatest_energy_distance(values: list[int]) -> None:
     series = np.array(values, dtype=float)
@@ -94,35 +101,24 @@ def test_the_best_split_has_the_greatest_energy_distance(values: list[int]) -> N
     assert score == pytest.approx(energy(cut), abs=1e-9)
 
 
-def test_a_split_needs_two_sides() -> None:
-    with pytest.raises(ValueError, match="each side"):
-        best_split(np.array([1.0, 2.0, 3.0]), least=2)
-
-
 samples = st.integers(0, 10_000).map(np.random.default_rng)
 
 
-@settings(max_examples=30)
 @given(samples)
-def test_with_short_sides_the_t_test_is_student_s(rng: np.random.Generator) -> None:
-    left, right = rng.normal(0, 1, 6), rng.normal(1, 1, 9)
-
-    ours = t_p_value(trimmed(left), trimmed(right), rho=0.0, own_error=0.0)
-
-    assert ours == pytest.approx(float(stats.ttest_ind(left, right).pvalue))
-
-
-@settings(max_examples=30)
-@given(samples)
-def test_with_unequal_spreads_the_t_test_is_the_more_careful_of_yuen_s_two(
+def test_the_t_test_is_student_s_or_the_more_careful_of_yuen_s_two(
     rng: np.random.Generator,
 ) -> None:
-    left, right = rng.normal(0, 1, 40), rng.normal(0.5, 4, 12)
+    short = rng.normal(0, 1, 6), rng.normal(1, 1, 9)
+    unequal = rng.normal(0, 1, 40), rng.normal(0.5, 4, 12)
 
-    ours = t_p_value(trimmed(left), trimmed(right), rho=0.0, own_error=0.0)
+    of_short, of_unequal = (
+        t_p_value(trimmed(left), trimmed(right), rho=0.0, own_error=0.0)
+        for left, right in (short, unequal)
+    )
 
-    welch = stats.ttest_ind(left, right, equal_var=False, trim=0.1).pvalue
-    assert ours >= float(welch) * (1 - 1e-9)
+    assert of_short == pytest.approx(float(stats.ttest_ind(*short).pvalue))
+    welch = stats.ttest_ind(*unequal, equal_var=False, trim=0.1).pvalue
+    assert of_unequal >= float(welch) * (1 - 1e-9)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
@@ -160,18 +156,11 @@ def test_a_shift_lies_within_its_bounds_and_resists_spikes() -> None:
     left, right = rng.normal(0, 0.01, 40), rng.normal(0.05, 0.01, 40)
     right[3] += 5
 
-    bounds = shift_bounds(left, right, rho=0.0, own_error=0.0, confidence=0.95)
+    bounds = known(shift_bounds(left, right, rho=0.0, own_error=0.0, confidence=0.95))
 
     assert hodges_lehmann_shift(left, right) == pytest.approx(0.05, abs=0.01)
-    assert bounds is not None
     assert bounds[0] < 0.05 < bounds[1]
     assert bounds[1] - bounds[0] < 0.02
-
-
-def test_two_points_on_each_side_give_no_bounds() -> None:
-    pair = np.array([1.0, 2.0])
-
-    assert shift_bounds(pair, pair + 9, rho=0.0, own_error=0.0, confidence=0.95) is None
 
 
 def _two_kinds(nights_between: int) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from corebound.stats.history.early_warnings import (
 )
 from corebound.stats.intervals import Interval
 from support.build import a_comparison
+from support.known import known
 from support.series import Observation, find_change_points, history_arrays
 
 
@@ -31,19 +32,39 @@ def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> lis
 
 
 def test_two_outlying_points_give_an_early_warning_with_size_and_location() -> None:
-    step = early_warning(history_arrays(nights(1.05, 1.06)), ())
+    step = known(early_warning(history_arrays(nights(1.05, 1.06)), ()))
 
-    assert step is not None
     assert (step.at, step.last_good, step.direction) == (40, 39, "up")
     assert 1.04 < step.ratio < 1.07
     assert step.votes == ()
 
 
-@pytest.mark.parametrize("later", [(1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05), (1.015, 1.015)])
-def test_one_point_or_two_different_or_close_points_give_no_early_warning(
-    later: tuple[float, ...],
-) -> None:
-    assert early_warning(history_arrays(nights(*later)), ()) is None
+def with_outliers() -> list[Observation]:
+    """One night in ten takes 9 % longer: two of them in a row are no news."""
+    return [
+        Observation(figure=(night.figure or 0.0) * (1.09 if place % 10 == 3 else 1.0))
+        for place, night in enumerate(nights())
+    ]
+
+
+WIDE = Observation(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        *(nights(*later) for later in ((1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05))),
+        nights(1.015, 1.015),
+        [*with_outliers(), Observation(figure=1.06), Observation(figure=1.06)],
+        # Another environment, and points with wide intervals.
+        [*nights(), *(Observation(figure=figure, key="new") for figure in (1.05, 1.06))],
+        [*nights(), WIDE, WIDE],
+        [],
+        [Observation(figure=None)] * 10,
+    ],
+)
+def test_these_give_no_early_warning(history: list[Observation]) -> None:
+    assert early_warning(history_arrays(history), ()) is None
 
 
 def test_a_detected_change_point_is_no_early_warning() -> None:
@@ -52,42 +73,6 @@ def test_a_detected_change_point_is_no_early_warning() -> None:
 
     assert found
     assert early_warning(history_arrays(history), found) is None
-
-
-def test_common_outliers_give_no_early_warning() -> None:
-    # One night in ten takes 9 % longer: two of them in a row are no news.
-    history = [
-        Observation(figure=night.figure * 1.09 if place % 10 == 3 else night.figure)
-        for place, night in enumerate(nights())
-        if night.figure is not None
-    ]
-
-    assert (
-        early_warning(
-            history_arrays([*history, Observation(figure=1.06), Observation(figure=1.06)]), ()
-        )
-        is None
-    )
-
-
-def test_an_environment_change_gives_no_early_warning() -> None:
-    moved = [*nights(), Observation(figure=1.05, key="new"), Observation(figure=1.06, key="new")]
-
-    assert early_warning(history_arrays(moved), ()) is None
-
-
-def test_points_with_wide_intervals_give_no_early_warning() -> None:
-    doubtful = [
-        Observation(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
-        for _ in range(2)
-    ]
-
-    assert early_warning(history_arrays([*nights(), *doubtful]), ()) is None
-
-
-def test_an_empty_history_gives_no_early_warning() -> None:
-    assert early_warning(history_arrays(()), ()) is None
-    assert early_warning(history_arrays([Observation(figure=None)] * 10), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -135,16 +120,25 @@ def test_a_comparison_of_both_commits_confirms_or_refutes(
     assert evaluate_commit_comparison(comparison, direction="up", ratio=1.05) == answer
 
 
-def test_an_early_warning_alarms_only_if_both_commits_confirm_it() -> None:
-    assert raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=True)
-    assert not raises_alarm(is_accepted=False, answer="confirmed", is_commit_comparison=False)
-    assert not raises_alarm(is_accepted=False, answer=None, is_commit_comparison=False)
-
-
-def test_a_detected_change_alarms_unless_refuted() -> None:
-    assert raises_alarm(is_accepted=True, answer=None, is_commit_comparison=False)
-    assert raises_alarm(is_accepted=True, answer="inconclusive", is_commit_comparison=True)
-    assert not raises_alarm(is_accepted=True, answer="refuted", is_commit_comparison=False)
+@pytest.mark.parametrize(
+    ("is_accepted", "answer", "is_commit_comparison", "alarms"),
+    [
+        # An early warning, only if both commits confirm it.
+        (False, "confirmed", True, True),
+        (False, "confirmed", False, False),
+        (False, None, False, False),
+        # A detected change, unless it is refuted.
+        (True, None, False, True),
+        (True, "inconclusive", True, True),
+        (True, "refuted", False, False),
+    ],
+)
+def test_an_early_warning_alarms_once_confirmed_and_a_detected_change_until_refuted(
+    *, is_accepted: bool, answer: Answer | None, is_commit_comparison: bool, alarms: bool
+) -> None:
+    assert alarms == raises_alarm(
+        is_accepted=is_accepted, answer=answer, is_commit_comparison=is_commit_comparison
+    )
 
 
 def test_a_confirmation_is_final_but_a_refutation_only_by_both_commits() -> None:
@@ -157,8 +151,7 @@ def test_a_confirmation_is_final_but_a_refutation_only_by_both_commits() -> None
 def test_values_beyond_a_float_s_ratio_give_an_early_warning() -> None:
     history = [Observation(figure=1e-160)] * 12 + [Observation(figure=1e160)] * 2
 
-    step = early_warning(history_arrays(history), ())
+    step = known(early_warning(history_arrays(history), ()))
 
-    assert step is not None
     assert step.ratio > 1e300
     assert 1 / step.ratio > 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from corebound.stats.history.incremental import (
     analyse_segment,
     needs_rescan,
 )
+from support.examples import examples
 
 Array = NDArray[np.float64]
 
@@ -213,7 +214,7 @@ def many_changes(n: int, *, gap: float, size: float, noise: float, seed: int) ->
     return values
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(
     n=st.one_of(st.integers(300, 500), st.integers(300, 3000)),
     gap=st.sampled_from([3.0, 10.0, 40.0]),
@@ -249,7 +250,7 @@ def a_step(at: int, first_bad: int) -> ChangePoint:
     )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data(), seed=st.integers(0, 1000))
 def test_steps_ascend_strictly_wherever_a_cached_step_lies(data: st.DataObject, seed: int) -> None:
     changes = st.lists(st.integers(200, 345), min_size=1, max_size=6, unique=True)

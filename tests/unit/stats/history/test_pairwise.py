@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.change_point import HistoryArrays, segments_of
 from corebound.stats.history.pairwise import MIN_NOISE_POINTS, compare_points
+from support.known import known
 
 LOGS = st.lists(st.floats(-1, 1), min_size=30, max_size=60)
 
@@ -40,21 +41,17 @@ def noise(nights: int, *, seed: int = 1, kind: str = "normal") -> list[float]:
 
 def width_of(found: Comparison | None) -> float:
     assert found is not None
-    assert found.interval is not None
-    return found.interval.high / found.interval.low
+    return known(found.interval).high / known(found.interval).low
 
 
 def test_a_step_differs_from_the_noise_around_it() -> None:
     logs = noise(40) + [0.2 + value for value in noise(40, seed=2)]
 
-    found = compare_points(a_history(logs), 10, 70, changed=(40,), margin=0.02)
+    found = known(compare_points(a_history(logs), 10, 70, changed=(40,), margin=0.02))
 
-    assert found is not None
     assert found.verdict == "slower"
-    assert found.interval is not None
-    assert found.interval.low < math.exp(-0.2) < found.interval.high
-    assert found.p_value is not None
-    assert found.p_value < 0.01
+    assert known(found.interval).low < math.exp(-0.2) < known(found.interval).high
+    assert known(found.p_value) < 0.01
 
 
 @pytest.mark.parametrize("kind", ["normal", "spikes", "two kinds"])
@@ -63,8 +60,7 @@ def test_two_points_of_one_level_differ_once_in_twenty(kind: str) -> None:
     for seed in range(40):
         course = a_history(noise(60, seed=seed, kind=kind))
         for before, after in ((5, 50), (20, 21), (30, 59)):
-            found = compare_points(course, before, after, changed=(), margin=0.001)
-            assert found is not None
+            found = known(compare_points(course, before, after, changed=(), margin=0.001))
             wrong += found.verdict in {"faster", "slower"}
             tries += 1
     # Three standard errors of a binomial count about one in twenty.
@@ -79,11 +75,12 @@ def test_a_missing_value_has_no_comparison() -> None:
 
 
 def test_few_points_give_no_noise() -> None:
-    found = compare_points(
-        a_history([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
+    found = known(
+        compare_points(
+            a_history([0.0, *noise(MIN_NOISE_POINTS - 2)]), 0, 5, changed=(), margin=0.02
+        )
     )
 
-    assert found is not None
     assert (found.interval, found.p_value, found.verdict) == (None, None, "inconclusive")
 
 
@@ -99,11 +96,9 @@ def test_swapping_the_points_gives_the_reciprocal(
     logs: list[float], places: tuple[int, int]
 ) -> None:
     course = a_history(logs)
-    one = compare_points(course, *places, changed=(), margin=0.02)
-    other = compare_points(course, *reversed(places), changed=(), margin=0.02)
+    one = known(compare_points(course, *places, changed=(), margin=0.02))
+    other = known(compare_points(course, *reversed(places), changed=(), margin=0.02))
 
-    assert one is not None
-    assert other is not None
     assert one.speedup_ratio * other.speedup_ratio == pytest.approx(1)
     assert width_of(one) == pytest.approx(width_of(other))
     assert one.p_value == other.p_value
@@ -112,8 +107,7 @@ def test_swapping_the_points_gives_the_reciprocal(
 def test_values_at_the_ends_of_a_float_s_range_have_a_ratio() -> None:
     logs = [math.log(5e-324)] * 20 + [math.log(1.7e308)] * 20
 
-    found = compare_points(a_history(logs), 0, 39, changed=(20,), margin=0.02)
+    found = known(compare_points(a_history(logs), 0, 39, changed=(20,), margin=0.02))
 
-    assert found is not None
     assert found.verdict == "slower"
     assert 0 < found.speedup_ratio < 1e-300

@@ -71,15 +71,16 @@ def test_a_commit_that_a_comparison_could_not_measure_has_no_point() -> None:
         assert [series.cell for series in found] == [cells[0].key]
 
 
-def test_a_failed_launch_is_the_reason_even_after_a_refused_one() -> None:
-    launches = (
-        a_launch(cell=CELLS[0], status="invalid", reason="another program", workers=()),
-        a_launch(cell=CELLS[0], block=1, status="failed", reason="no space", workers=()),
-    )
+def test_a_point_without_an_ok_launch_has_the_reason_of_a_failed_one_and_no_value() -> None:
+    refused = a_launch(cell=CELLS[0], status="invalid", reason="another program", workers=())
+    failed = a_launch(cell=CELLS[0], block=1, status="failed", reason="no space", workers=())
+    skipped = replace(a_launch(cell=CELLS[0]), status="skipped", reason="too many CPUs")
 
-    (series,) = series_of_run(*a_night(1, launches=launches))
-
-    assert series.points[0].missing == "failed: no space"
+    for launches in ((failed,), (refused, failed)):
+        (series,) = series_of_run(*a_night(1, launches=launches))
+        assert (series.points[0].value, series.points[0].missing) == (None, "failed: no space")
+    # A cell that the host cannot hold has no history.
+    assert series_of_run(*a_night(1, launches=(skipped,))) == ()
 
 
 def test_a_run_with_uncommitted_changes_adds_no_point() -> None:
@@ -178,21 +179,6 @@ def test_points_in_a_unit_that_the_metric_no_longer_has_say_so_and_have_no_value
     assert "kB" in (series.points[0].missing or "")
 
 
-def test_a_point_without_an_ok_launch_has_a_reason_and_no_value() -> None:
-    bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
-
-    point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
-
-    assert point.value is None
-    assert point.missing == f"failed: {bad.reason}"
-
-
-def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
-    skipped = replace(a_launch(cell=CELLS[0]), status="skipped", reason="too many CPUs")
-
-    assert series_of_run(*a_night(1, launches=(skipped,))) == ()
-
-
 def test_another_kernel_is_an_environment_change_but_another_commit_is_not() -> None:
     run, launches = a_night(1)
     newer = replace(run, host=replace(a_machine(), kernel="7.0"))
@@ -242,46 +228,32 @@ def test_another_content_of_a_model_file_begins_a_new_segment() -> None:
     assert [analyse([one]).changes != () for one in (changed, same)] == [False, True]
 
 
-def test_a_step_up_is_a_regression() -> None:
+def test_a_step_up_is_a_regression_with_one_id_as_points_are_added() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
 
     found = analyse([a_series(figures), a_series(figures[::-1], cell="binding=node")]).changes
+    (earlier,) = analyse([a_series(figures[:50])]).changes
 
     assert {(one.series.cell, one.is_regression, one.clear) for one in found} == {
         ("default", True, True),
         ("binding=node", False, True),
     }
     assert all(abs(one.change_point.at - 30) <= 1 for one in found)
+    assert earlier.id in {one.id for one in found}
 
 
-def test_a_change_keeps_its_id_as_points_are_added() -> None:
-    noise = random.Random(1)
-    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
-
-    ids = [analyse([a_series(figures[:nights])]).changes[0].id for nights in (50, 60)]
-
-    assert ids[0] == ids[1]
-
-
-def test_stored_histories_read_back_unchanged(tmp_path: Path) -> None:
+def test_stored_histories_read_back_unchanged_and_invalid_ones_are_skipped(tmp_path: Path) -> None:
     series = (a_series([1.0, 2.0], project="sunpy"),)
-
-    history_files.keep("sunpy", series, tmp_path)
-    history_files.keep("sunpy", series, tmp_path)
-
+    for _ in range(2):
+        history_files.keep("sunpy", series, tmp_path)
     assert history_files.read_all(tmp_path) == (series, ())
 
-
-def test_an_invalid_history_file_is_reported_and_skipped(tmp_path: Path) -> None:
-    history_files.keep("sunpy", (a_series([1.0]),), tmp_path)
     broken = tmp_path / "histories" / "0.json"
     broken.write_text("{}")
 
-    series, faults = history_files.read_all(tmp_path)
-
-    assert len(series) == 1
-    assert [fault.file for fault in faults] == [str(broken)]
+    found, faults = history_files.read_all(tmp_path)
+    assert (found, [fault.file for fault in faults]) == (series, [str(broken)])
 
 
 def test_the_command_of_a_cell_selects_only_that_cell() -> None:
@@ -313,42 +285,30 @@ def test_points_share_common_values() -> None:
     assert len(twice) < 1.5 * len(once)
 
 
-def test_columns_of_unequal_length_are_rejected() -> None:
-    first, line = history_files.encode([a_series([1e6])])
-    told = msgspec.json.decode(line)
+def test_columns_of_unequal_length_and_a_truncated_history_are_rejected() -> None:
+    first, line, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
+    (of_one, _), told = history_files.encode([a_series([1e6])]), msgspec.json.decode(line)
 
     for name, value in (("moments", 7), ("figures", ""), ("figures", "AAAA"), ("missing", "AAAA")):
         damaged = msgspec.json.encode(told | {name: value})
         with pytest.raises(codec.UnreadableError):
-            history_files.decode([first, damaged])
-
-
-def test_a_truncated_history_is_rejected() -> None:
-    *lines, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
-
+            history_files.decode([of_one, damaged])
     with pytest.raises(codec.UnreadableError, match="truncated: 1 of 2 series"):
-        history_files.decode(lines)
+        history_files.decode([first, line])
 
 
-def test_a_cached_segment_is_not_analysed_again() -> None:
+def test_a_cached_segment_is_not_analysed_again_and_a_further_point_makes_another() -> None:
     figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
-    memory = SegmentCache()
+    memory, longer = SegmentCache(), SegmentCache()
     found = analyse([a_series(figures)], cache=memory).changes
+    analyse([a_series([*figures, 1e6])], cache=longer)
 
     (key,) = memory.asked
-    again = analyse(
-        [a_series(figures)], cache=SegmentCache({key: SegmentResult(steps=(), places=(), rho=0.0)})
-    ).changes
+    cached = SegmentCache({key: SegmentResult(steps=(), places=(), rho=0.0)})
+    again = analyse([a_series(figures)], cache=cached).changes
 
     assert (len(found), again) == (1, ())
-
-
-def test_a_further_point_makes_another_segment() -> None:
-    first, second = SegmentCache(), SegmentCache()
-    analyse([a_series([1e6] * 9)], cache=first)
-    analyse([a_series([1e6] * 10)], cache=second)
-
-    assert not first.asked.keys() & second.asked.keys()
+    assert not memory.asked.keys() & longer.asked.keys()
 
 
 def a_series_on(host: str, days: Iterable[int], **changes: Any) -> Series:
@@ -368,24 +328,25 @@ def test_a_series_is_retired_after_thirty_later_points_of_its_host() -> None:
     assert retired_series([old, a_series_on("a", range(41))]) == {old.id}
 
 
-def test_a_machine_quiet_for_unusually_long_is_retired_if_others_continue() -> None:
-    assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60))) == {"old"}
-    assert hosts_of(a_series_on("old", range(20)), a_series_on("new", range(45))) == set()
+@pytest.mark.parametrize(
+    ("days", "nights", "project", "retired"),
+    [
+        # Quiet for unusually long while others continue.
+        (range(20), 60, "p", {"quiet"}),
+        (range(20), 45, "p", set()),
+        # Irregular as it always was.
+        (range(0, 120, 30), 140, "p", set()),
+        (range(0, 120, 30), 160, "p", {"quiet"}),
+        # Machines of other projects do not matter.
+        (range(20), 60, "q", set()),
+    ],
+)
+def test_a_machine_quiet_for_unusually_long_is_retired_if_others_continue(
+    days: range, nights: int, project: str, retired: set[str]
+) -> None:
+    others = a_series_on("nightly", range(nights), project=project)
 
-
-def test_a_machine_that_measures_irregularly_is_not_retired() -> None:
-    monthly = range(0, 120, 30)
-
-    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(140))) == set()
-    assert hosts_of(a_series_on("monthly", monthly), a_series_on("nightly", range(160))) == {
-        "monthly"
-    }
-
-
-def test_machines_of_other_projects_do_not_matter() -> None:
-    assert (
-        hosts_of(a_series_on("old", range(20)), a_series_on("new", range(60), project="q")) == set()
-    )
+    assert hosts_of(a_series_on("quiet", days), others) == retired
 
 
 @pytest.mark.parametrize("moment", ["tonight", "2026-13-45"])
