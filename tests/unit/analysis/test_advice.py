@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -24,6 +24,8 @@ from corebound.analysis.advice import (
 from corebound.analysis.scenario_result import ScenarioResult, may_lead
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
+from support.examples import examples
+from support.known import known
 from support.results import a_result
 from support.texts import in_order
 
@@ -48,56 +50,45 @@ def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> N
     advice = the_advice(a_result(scenario, {key[0]: 1240.0, key[1]: 234.0}))
 
     assert (advice.kind, advice.says) == ("use", "Run with 1 thread.")
-    assert advice.set is not None
-    assert advice.set.line == "OMP_NUM_THREADS=1"
-    assert "4 commands" in advice.set.where
+    assert known(advice.set).line == "OMP_NUM_THREADS=1"
+    assert "4 commands" in known(advice.set).where
     assert advice.largest == advice.use
-    assert advice.largest is not None
-    assert advice.largest.reference == "the default"
-    assert advice.largest.comparison.speedup_ratio == pytest.approx(1240 / 234, rel=0.05)
+    assert known(advice.largest).reference == "the default"
+    assert known(advice.largest).comparison.speedup_ratio == pytest.approx(1240 / 234, rel=0.05)
 
 
-def test_the_default_is_kept_where_everything_else_is_slower() -> None:
-    advice = the_advice(bindings(10.0, 20.8))
-
-    assert (advice.kind, "one CPU" in advice.says) == ("keep", True)
-    assert (advice.set, advice.command) == (None, None)
-    assert advice.largest is not None
-    assert not advice.largest.is_faster
-
-
-def test_the_default_is_kept_where_all_are_equivalent() -> None:
-    advice = the_advice(bindings(10.0, 10.0, spread=0.001))
-
-    assert (advice.kind, advice.says) == ("keep", "Keep the default.")
-
-
-def test_nothing_is_left_to_decide_where_all_configurations_are_the_same_here() -> None:
-    advice = the_advice(
+def test_the_default_is_kept_where_nothing_else_is_faster() -> None:
+    slower, equal = the_advice(bindings(10.0, 20.8)), the_advice(bindings(10.0, 10.0, spread=0.001))
+    same = the_advice(
         result_with_duplicates(
             matrix={"binding": ["none", "node"]}, duplicates={"binding=node": "binding=none"}
         )
     )
 
-    assert (advice.kind, "differs" in advice.says) == ("keep", True)
-    assert [cell.key for cell in advice.same] == ["binding=node"]
-
-
-def test_a_configuration_that_was_not_launched_yet_is_left_to_measure() -> None:
-    assert the_advice(a_result(a_scenario(), {NONE: 10.0})).kind == "measure"
+    assert {advice.kind for advice in (slower, equal, same)} == {"keep"}
+    assert "one CPU" in slower.says
+    assert (slower.set, slower.command) == (None, None)
+    assert not known(slower.largest).is_faster
+    assert equal.says == "Keep the default."
+    assert "differs" in same.says
+    assert [cell.key for cell in same.same] == ["binding=node"]
 
 
 def test_too_little_data_names_the_command_that_decides() -> None:
     unclear = the_advice(bindings(10.0, 10.3, spread=0.2))
-    unmeasured = the_advice(a_result(a_scenario(), {}))
+    result = a_result(a_scenario(), {})
+    unmeasured = the_advice(result)
+    quick = the_advice(replace(result, run=replace(result.run, profile="quick")))
 
+    assert the_advice(a_result(a_scenario(), {NONE: 10.0})).kind == "measure"
     assert (unclear.kind, "difference" in unclear.says) == ("measure", True)
-    assert unclear.command is not None
     command = ["corebound", "run", "scenarios/a.yaml", "--favour-doubtful"]
-    assert shlex.split(unclear.command.line) == command
+    assert shlex.split(known(unclear.command).line) == command
     assert unmeasured.says == "Not measured yet."
-    assert unmeasured.command is not None
-    assert unmeasured.command.line == "corebound run scenarios/a-scenario.yaml"
+    again = "corebound run scenarios/a-scenario.yaml"
+    assert known(unmeasured.command).line == again
+    assert known(quick.command).line.startswith(again)
+    assert "--profile quick" in known(quick.command).line
 
 
 def seen_once(*, ms: dict[str, float], **options: Any) -> Unconfirmed | None:
@@ -115,9 +106,8 @@ def test_a_difference_of_few_launches_leads_no_page_and_the_reason_is_their_numb
 
 
 def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
-    seen = seen_once(ms={DEFAULT: 900.0, ONE_THREAD: 2.0}, spread=0.0)
+    seen = known(seen_once(ms={DEFAULT: 900.0, ONE_THREAD: 2.0}, spread=0.0))
 
-    assert seen is not None
     assert seen.reason == "one launch"
     assert in_order(seen.says, "1 thread", "450× faster", "default")
     assert seen.text.startswith(seen.says)
@@ -126,33 +116,19 @@ def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
     assert shlex.split(seen.text.split("`")[1]) == ["corebound", *expected.split()]
 
 
-def test_a_small_difference_of_one_launch_each_is_not_worth_a_sentence() -> None:
+def test_what_is_small_or_decided_is_not_called_unconfirmed() -> None:
     assert seen_once(ms={DEFAULT: 10.5, ONE_THREAD: 10.0}, spread=0.0) is None
-
-
-def test_nothing_that_is_decided_is_called_unconfirmed() -> None:
     assert unconfirmed(bindings(10.0, 5.0)) is None
 
 
 @given(one_ms=st.floats(1.0, 1000.0), other_ms=st.floats(1.0, 1000.0), spread=st.floats(0.0, 2.0))
-@settings(max_examples=20)
+@examples(20)
 def test_what_is_seen_is_beyond_the_margin(one_ms: float, other_ms: float, spread: float) -> None:
     result = bindings(one_ms, other_ms, spread=spread, blocks=3)
     seen = unconfirmed(result)
 
     assert seen is None or (seen.effect.distance > math.log1p(result.measure.margin))
     assert seen is None or not result.decided
-
-
-def test_a_scenario_without_values_is_measured_again_with_its_profile() -> None:
-    result = a_result(a_scenario(), {})
-    quick = replace(result, run=replace(result.run, profile="quick"))
-
-    command = the_advice(quick).command
-
-    assert command is not None
-    assert command.line.startswith("corebound run scenarios/a-scenario.yaml")
-    assert "--profile quick" in command.line
 
 
 @pytest.mark.parametrize(
@@ -162,18 +138,16 @@ def test_a_scenario_without_values_is_measured_again_with_its_profile() -> None:
 def test_the_headline_is_the_largest_effect_in_either_direction(
     first: tuple[float, float], second: tuple[float, float], expected: str
 ) -> None:
-    top = headline(advise([bindings(*first, name="a"), bindings(*second, name="b")]))
+    top = known(headline(advise([bindings(*first, name="a"), bindings(*second, name="b")])))
 
-    assert top is not None
     assert top.result.scenario.name == expected
 
 
 def test_a_large_but_uncertain_effect_does_not_come_first() -> None:
     sure, unsure = bindings(10.0, 14.0, name="sure"), bindings(10.0, 16.0, name="a", spread=0.3)
 
-    top = headline(advise([unsure, sure]))
+    top = known(headline(advise([unsure, sure])))
 
-    assert top is not None
     assert top.result.scenario.name == "sure"
 
 
@@ -239,20 +213,18 @@ def test_more_threads_than_cpus_are_no_headline_where_another_effect_is_known() 
         )
     )
 
-    assert advice.largest is not None
-    assert advice.largest.cell.cell.key == "binding=one-cpu,threads=default"
+    assert known(advice.largest).cell.cell.key == "binding=one-cpu,threads=default"
 
 
 def test_what_is_still_possible_is_bounded_by_the_widest_interval() -> None:
-    known = advise([bindings(10.0, 10.2, spread=0.02), bindings(10.0, 10.1, name="b")])
-    most = greatest_difference(known)
+    advices = advise([bindings(10.0, 10.2, spread=0.02), bindings(10.0, 10.1, name="b")])
+    most = known(greatest_difference(advices))
 
-    assert most is not None
     assert 1.0 < most < 1.2
     assert greatest_difference(advise([a_result(a_scenario(), {})])) is None
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     times=st.lists(
         st.tuples(st.floats(1.0, 1000.0), st.floats(1.0, 1000.0)), min_size=1, max_size=4
@@ -269,5 +241,4 @@ def test_each_scenario_gets_exactly_one_kind_of_advice(times: list[tuple[float, 
         if advice.largest is not None:
             assert advice.largest.least_ratio >= 1
             assert top is not None
-            assert top.largest is not None
-            assert advice.largest.least_ratio <= top.largest.least_ratio
+            assert advice.largest.least_ratio <= known(top.largest).least_ratio

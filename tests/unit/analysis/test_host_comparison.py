@@ -25,6 +25,7 @@ from corebound.present.hosts import hosts_sections
 from corebound.present.sections import Table
 from corebound.scenario.metrics import Metric
 from support.build import a_host, a_machine, a_run
+from support.known import known
 from support.texts import in_order
 
 XEON = HardwareClass(label="", cpu_model="Intel(R) Xeon(R) Gold CPU @ 2.10GHz", shape="2 × 28")
@@ -100,26 +101,17 @@ def test_each_class_has_the_ratio_of_its_hosts_to_their_own_baselines() -> None:
     assert [len(hosts) for hosts in comparison.classes.values()] == [6, 5]
 
 
-def test_a_planted_difference_between_classes_is_found() -> None:
-    comparison = compare_hosts([*a_class(6, 1.5), *a_class(5, 1.2, ARM)])
+def test_classes_differ_in_their_ratios_and_not_in_absolute_times() -> None:
+    times = [replace(host, hardware=ARM) for host in a_class(5, 1.5)]
 
-    row = comparison.scenarios[0].rows[1]
-    assert row.extremes is not None
-    assert [each.hardware for each in row.extremes] == [XEON, ARM]
+    differ, equal, absolute = (
+        compare_hosts([*a_class(6, 1.5), *others]).scenarios[0].rows
+        for others in (a_class(5, 1.2, ARM), a_class(5, 1.5, ARM), times)
+    )
 
-
-def test_equal_classes_do_not_differ() -> None:
-    comparison = compare_hosts([*a_class(6, 1.5), *a_class(5, 1.5, ARM)])
-
-    assert comparison.scenarios[0].rows[1].extremes is None
-
-
-def test_absolute_times_of_different_classes_are_not_compared() -> None:
-    slower = [replace(host, hardware=ARM) for host in a_class(5, 1.5)]
-
-    baseline = compare_hosts([*a_class(6, 1.5), *slower]).scenarios[0].rows[0]
-
-    assert baseline.difference is None
+    assert [each.hardware for each in known(differ[1].extremes)] == [XEON, ARM]
+    assert equal[1].extremes is None
+    assert absolute[0].difference is None
 
 
 def test_an_outlier_is_named_with_what_differs_and_does_not_move_its_class() -> None:
@@ -136,8 +128,7 @@ def test_an_outlier_is_named_with_what_differs_and_does_not_move_its_class() -> 
         ("kernel", "6.1", "6.8"),
         ("label rack", "3", "unknown"),
     ]
-    xeon = comparison.scenarios[0].rows[1].of(XEON)
-    assert xeon is not None
+    xeon = known(comparison.scenarios[0].rows[1].of(XEON))
     assert xeon.value == pytest.approx(1.5, rel=0.03)
 
 
@@ -176,42 +167,28 @@ def test_a_single_host_shows_its_own_interval_and_no_spread() -> None:
         compare_hosts([*a_class(5, 1.5), a_summary("lone", 1.4, hardware=ARM)]).scenarios[0].rows[1]
     )
 
-    lone = row.of(ARM)
-    assert lone is not None
-    assert lone.interval is not None
-    assert lone.interval.low == pytest.approx(1.4 / 1.01)
+    lone = known(row.of(ARM))
+    assert known(lone.interval).low == pytest.approx(1.4 / 1.01)
     assert lone.spread == ""
 
 
-def test_an_interval_that_is_too_wide_is_no_value() -> None:
+def test_the_error_is_that_of_the_normal_value_with_an_interval_that_is_not_too_wide() -> None:
+    # 1.01 either way is 1.96 standard errors.
+    value = known(host_value(a_value("a", 1.5), "speedup"))
     wide = replace(a_value("a", 1.5), speedup_bounds=(1e-9, 1e9))
 
+    assert math.sqrt(value.variance) == pytest.approx(math.log(1.01) / 1.959964)
     assert host_value(wide, "speedup") is None
 
 
-def test_the_error_is_that_of_the_normal_value_with_this_interval() -> None:
-    # 1.01 either way is 1.96 standard errors.
-    value = host_value(a_value("a", 1.5), "speedup")
-
-    assert value is not None
-    assert math.sqrt(value.variance) == pytest.approx(math.log(1.01) / 1.959964)
-
-
-def test_smt_is_a_fact_of_a_host_and_not_of_its_class() -> None:
+def test_smt_and_labels_are_facts_of_a_host_and_one_label_names_its_class() -> None:
     on = a_run(host=a_machine(topology=a_host(cores_per_node=4, cpus_per_core=2)))
     off = a_run(host=a_machine(topology=a_host(cores_per_node=4)))
+    labelled = replace(off, labels={"class": "lab", "rack": "7"})
 
-    assert hardware_class(on) == hardware_class(off)
-    assert (host_facts(on)["SMT"], host_facts(off)["SMT"]) == ("on", "off")
-
-
-def test_a_label_names_a_class_and_hosts_without_it_are_in_another() -> None:
-    run = a_run()
-    labelled = replace(run, labels={"class": "lab", "rack": "7"})
-
-    assert hardware_class(labelled).name == "lab"
-    assert hardware_class(labelled) != hardware_class(run)
-    assert host_facts(labelled)["label rack"] == "7"
+    assert hardware_class(on) == hardware_class(off) != hardware_class(labelled)
+    assert [host_facts(run)["SMT"] for run in (on, off)] == ["on", "off"]
+    assert (hardware_class(labelled).name, host_facts(labelled)["label rack"]) == ("lab", "7")
 
 
 def test_classes_that_share_a_label_have_distinct_names() -> None:

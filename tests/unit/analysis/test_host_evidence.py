@@ -15,6 +15,7 @@ from corebound.analysis.triage import triage
 from corebound.records.history import HistoryPoints, Series
 from corebound.stats.history.pooled import pooled_series
 from support.build import a_series
+from support.known import known
 
 NIGHTS = 40
 
@@ -41,10 +42,8 @@ def test_a_change_on_all_hosts_is_as_large_as_on_all_together() -> None:
     evidence = evidence_of(*(a_host(number, 1.05) for number in range(6)))
 
     assert len(names(evidence, "yes")) == 6
-    assert evidence.estimate is not None
-    assert math.exp(evidence.estimate.log) == pytest.approx(1.05, abs=0.003)
-    together = evidence.estimate.interval
-    assert together is not None
+    assert math.exp(known(evidence.estimate).log) == pytest.approx(1.05, abs=0.003)
+    together = known(known(evidence.estimate).interval)
     narrowest = min(bounds[1] - bounds[0] for bounds in (each.bounds for each in evidence.shifts))
     assert math.log(together.high / together.low) < narrowest
 
@@ -65,10 +64,8 @@ def test_hosts_of_one_name_are_judged_each_by_itself() -> None:
     evidence = evidence_of(*(replace(host, host_name="vm") for host in hosts))
 
     assert [shift.shows for shift in evidence.shifts].count("no") == 2
-    assert evidence.estimate is not None
-    assert evidence.others is not None
-    assert math.exp(evidence.estimate.log) == pytest.approx(1.1, abs=0.01)
-    assert math.exp(evidence.others.log) == pytest.approx(1.0, abs=0.01)
+    assert math.exp(known(evidence.estimate).log) == pytest.approx(1.1, abs=0.01)
+    assert math.exp(known(evidence.others).log) == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_change_on_one_host_is_of_that_host() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from corebound.report.pages.run import run_page
 from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario
+from support.examples import examples
 from support.report_sample import NOW
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"]})
@@ -60,7 +61,7 @@ def runs(draw: st.DrawFn) -> tuple[Launch, ...]:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(launches=runs())
 def test_every_page_counts_alike(launches: tuple[Launch, ...]) -> None:
     (result,) = latest_results([(RUN, launches)])

@@ -11,6 +11,7 @@ from corebound.analysis.launch_modes import (
     modes_by_launch,
 )
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
+from support.known import known
 from support.report_sample import TWO_MODES, a_sample_of_two_modes
 from support.texts import in_order
 
@@ -33,11 +34,9 @@ def test_every_launch_has_its_mode(result: ScenarioResult) -> None:
 
 def test_a_baseline_whose_comparisons_disagree_has_no_mode(result: ScenarioResult) -> None:
     (pair,) = result.ranked
-    by_mode = pair.comparison.by_mode
-    assert by_mode is not None
+    by_mode = known(pair.comparison.by_mode)
     other = {"fast": "slow", "slow": "fast"}
     first, *others = by_mode.modes.blocks
-    assert first.baseline is not None
     disagreeing = replace(
         pair,
         cell=replace(
@@ -48,7 +47,7 @@ def test_a_baseline_whose_comparisons_disagree_has_no_mode(result: ScenarioResul
                     by_mode,
                     modes=replace(
                         by_mode.modes,
-                        blocks=(replace(first, baseline=other[first.baseline]), *others),
+                        blocks=(replace(first, baseline=other[known(first.baseline)]), *others),
                     ),
                 ),
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from corebound.scenario.matrix import expand
 from corebound.stats.history.series import series_of_run
 from support.build import a_launch, a_run, a_scenario, a_served, a_worker, write_records
 from support.commands import corebound
+from support.known import known
 
 SCENARIO = a_scenario()
 CELLS = expand(SCENARIO, "a-scenario.yaml", None)
@@ -54,11 +56,37 @@ def test_a_table_says_how_much_more_memory() -> None:
     assert more[3].startswith("▼ more memory")
 
 
-def test_equal_peaks_are_equivalent() -> None:
-    _, other = result_of(*launches(100, 100, spread=0)).cells
+def changed(*peaks_mib: float, spread: float = 1e-3, **changes: Any) -> ScenarioResult:
+    """The result of launches whose workers differ in this from usual ones."""
+    made = [
+        replace(launch, workers=tuple(replace(worker, **changes) for worker in launch.workers))
+        for launch in launches(*peaks_mib, spread=spread)
+    ]
+    return result_of(*made)
 
-    assert other.comparison is not None
-    assert other.comparison.verdict == "equivalent"
+
+def test_equal_peaks_are_equivalent_and_unknown_ones_no_values() -> None:
+    _, other = changed(100, 100, spread=0).cells
+
+    assert known(other.comparison).verdict == "equivalent"
+    assert not any(cell.is_measured for cell in changed(100, 120, peak_rss_bytes=None).cells)
+
+
+def test_workers_count_together_and_a_server_has_a_peak_as_well() -> None:
+    worker = a_worker()  # 64 MiB each
+    several = [
+        replace(launch, workers=(worker, replace(worker, slot=1))) for launch in launches(1, 1)
+    ]
+    served = [
+        replace(launch, served=a_served(), workers=(replace(launch.workers[0], wall_ns=()),))
+        for launch in launches(100, 120)
+    ]
+
+    base, _ = result_of(*several).cells
+    _, more = result_of(*served).cells
+
+    assert base.summary.median_ns == pytest.approx(128e9)  # in the metric's own scale
+    assert known(more.comparison).slowdown_ratio == pytest.approx(1.2, rel=0.01)
 
 
 def test_the_margin_is_its_own() -> None:
@@ -68,44 +96,6 @@ def test_the_margin_is_its_own() -> None:
     margins = [each.scenarios[0].document["measure"]["margin"] for each in (run, other)]
     assert margins[0] < 0.05
     assert margins[1] == 0.1
-
-
-def test_workers_count_together() -> None:
-    worker = a_worker()  # 64 MiB each
-    several = [
-        replace(launch, workers=(worker, replace(worker, slot=1))) for launch in launches(1, 1)
-    ]
-
-    base, _ = result_of(*several).cells
-
-    assert base.summary.median_ns == pytest.approx(128e9)  # in the metric's own scale
-
-
-def test_a_server_has_a_peak_as_well() -> None:
-    served = [
-        replace(
-            launch,
-            served=a_served(),
-            workers=tuple(replace(worker, wall_ns=()) for worker in launch.workers),
-        )
-        for launch in launches(100, 120)
-    ]
-
-    _, more = result_of(*served).cells
-
-    assert more.comparison is not None
-    assert more.comparison.slowdown_ratio == pytest.approx(1.2, rel=0.01)
-
-
-def test_a_launch_whose_peak_is_unknown_has_no_value() -> None:
-    unknown = [
-        replace(
-            launch, workers=tuple(replace(each, peak_rss_bytes=None) for each in launch.workers)
-        )
-        for launch in launches(100, 120)
-    ]
-
-    assert not any(cell.is_measured for cell in result_of(*unknown).cells)
 
 
 def test_its_series_is_beside_that_of_the_time() -> None:

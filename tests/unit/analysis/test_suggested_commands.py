@@ -38,6 +38,7 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
 from corebound.units import duration
 from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
+from support.known import known
 from support.markup import parse_html
 from support.report_sample import a_sample, pages_of, sample_imports, whole_site
 
@@ -67,23 +68,20 @@ def a_build(sha: str, *, dirty: bool = False) -> Run:
     )
 
 
-def test_runs_that_built_two_commits_are_compared_by_building_these_again() -> None:
+def test_runs_that_built_two_commits_are_compared_by_building_these_again_if_that_can_be() -> None:
     cell = replace(CELLS[1], environment=PROJECT)
 
-    assert compare_again_command(a_build("a"), a_build("b"), cell) == CommandLine(
+    built, *others = (
+        known(compare_again_command(a_build("a"), after, cell)).line
+        for after in (a_build("b"), a_build("a"), a_build("b", dirty=True))
+    )
+
+    assert built == (
         "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/a-scenario.yaml"
         f" --only {cell.key} --profile quick --config ../lib/asv.conf.json"
     )
-
-
-@pytest.mark.parametrize("after", [a_build("a"), a_build("b", dirty=True)])
-def test_commits_that_are_equal_or_cannot_be_built_again_are_not_compared(after: Run) -> None:
-    cell = replace(CELLS[1], environment=PROJECT)
-
-    assert compare_again_command(a_build("a"), after, cell) == CommandLine(
-        f"corebound run scenarios/a-scenario.yaml --only {cell.key} --seed 7 --profile quick"
-        " --config ../lib/asv.conf.json"
-    )
+    again = f"corebound run scenarios/a-scenario.yaml --only {cell.key} --seed 7 --profile quick"
+    assert others == [f"{again} --config ../lib/asv.conf.json"] * 2
 
 
 def test_a_launch_that_counts_has_a_reproduce_command() -> None:
@@ -98,19 +96,15 @@ def test_a_launch_that_counts_has_a_reproduce_command() -> None:
 @pytest.mark.parametrize(
     "changed", [{"status": "failed"}, {"status": "skipped"}, {"kind": "profile"}]
 )
-def test_a_launch_without_a_value_has_a_run_command(changed: dict[str, object]) -> None:
-    command = launch_command(RUN, launch_of(CELLS[1], **changed))
-
-    assert words(command, "--only") == ["binding=none,threads=2"]
-    assert words(command, "--seed") == ["7"]
-    assert words(command, "--profile") == ["quick"]
-
-
-def test_a_launch_s_command_selects_its_cell_only() -> None:
+def test_a_launch_without_a_value_has_a_run_command_of_its_cell_only(
+    changed: dict[str, object],
+) -> None:
     for cell in CELLS:
-        only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
+        command = launch_command(RUN, launch_of(cell, **changed))
 
+        only = words(command, "--only")
         assert [cell.key for cell in select(CELLS, only)] == [cell.key]
+        assert (words(command, "--seed"), words(command, "--profile")) == (["7"], ["quick"])
 
 
 def test_cells_of_built_commits_have_the_command_of_their_run() -> None:
@@ -133,28 +127,24 @@ def test_a_scenario_s_command_selects_what_its_run_selected(
     assert len(words(command, "--only")) == asked
 
 
-def test_the_series_of_a_scenario_share_one_command() -> None:
-    series = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+def test_the_series_of_a_scenario_share_one_command_and_another_tool_has_one_per_line() -> None:
+    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+    asv, two = (
+        a_series([1.0], project="p", reproduce=("asv", "run", "--bench", bench))
+        for bench in ("^a", "^b")
+    )
 
-    command = series_command((series, replace(series, cell="a=2"), series))
-
-    assert command == CommandLine("corebound run s.yaml --only a=1 --only a=2")
-
-
-def test_series_of_another_tool_have_its_commands_one_per_line() -> None:
-    series = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
-
-    two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
-
-    assert series_command((series, two)) == CommandLine(
+    assert series_command((own, replace(own, cell="a=2"), own)) == CommandLine(
+        "corebound run s.yaml --only a=1 --only a=2"
+    )
+    assert series_command((asv, two)) == CommandLine(
         "asv run --bench '^a'\nasv run --bench '^b'", reads_records=False
     )
-    assert series_command((replace(series, reproduce=()),)) is None
+    assert series_command((replace(asv, reproduce=()),)) is None
 
 
 def test_an_asv_series_is_measured_at_the_commit_of_its_latest_value() -> None:
-    commit = a_point().commit
-    assert commit is not None
+    commit = known(a_point().commit)
     point = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
     points = HistoryPoints.of([point, a_point(None, day=2, commit=replace(commit, sha="b" * 40))])
     series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"), points=points)
@@ -166,34 +156,43 @@ def test_an_asv_series_is_measured_at_the_commit_of_its_latest_value() -> None:
     assert latest_command(own) == series_command((own,))
 
 
-def test_a_point_is_reproduced_from_its_run_or_measured_if_it_has_no_value() -> None:
-    series = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
-
-    assert point_command(series, replace(a_point(2.0), run="r7")) == CommandLine(
-        "corebound reproduce r7 --cell 's[a=1]'"
-    )
-    assert point_command(series, replace(a_point(None, missing="failed"), run="r7")) == CommandLine(
-        "corebound run s.yaml"
-    )
+OWN = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
+AT_COMMIT = r"asv run --bench '^io\.read\b' '0000000000^!'"
+# In an existing environment the commit is only recorded.
+RECORDED = r"asv run --python=same --set-commit-hash 0000000000 --bench '^io\.read\b'"
+EXISTING = "environment=existing-py_usr_bin_python"
 
 
-def test_a_point_of_asv_is_measured_by_asv_at_its_commit() -> None:
-    series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
-    point = a_point(2.0)
-    assert point.commit is not None
+def of_asv(cell: str) -> Series:
+    reproduce = ("asv", "run", "--bench", r"^io\.read\b")
+    return a_series([], project="trees", cell=cell, reproduce=reproduce)
 
-    assert point_command(series, point) == CommandLine(
-        f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
-    )
+
+@pytest.mark.parametrize(
+    ("series", "value", "line"),
+    [
+        (OWN, 2.0, "corebound reproduce r7 --cell 's[a=1]'"),
+        (OWN, None, "corebound run s.yaml"),
+        (of_asv("default"), 2.0, AT_COMMIT),
+        (of_asv("environment=virtualenv-py3.11"), 2.0, AT_COMMIT),
+        (of_asv("n=environment=existing,environment=virtualenv-py3.11"), 2.0, AT_COMMIT),
+        (of_asv(EXISTING), 2.0, RECORDED),
+        (of_asv(f"n=1,{EXISTING}"), 2.0, RECORDED),
+    ],
+)
+def test_a_point_is_reproduced_from_its_run_or_measured_at_its_commit(
+    series: Series, value: float | None, line: str
+) -> None:
+    command = point_command(series, replace(a_point(value, missing="failed"), run="r7"))
+
+    assert command == CommandLine(line, reads_records=series is OWN)
 
 
 def test_two_commits_of_asv_are_measured_by_asv_continuous() -> None:
     series = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
     two = replace(series, reproduce=("asv", "run", "--bench", "^b"))
     good, bad = a_point(day=1), a_point(day=17)
-    assert good.commit is not None
-    assert bad.commit is not None
-    shas = f"{good.commit.sha[:10]} {bad.commit.sha[:10]}"
+    shas = f"{known(good.commit).sha[:10]} {known(bad.commit).sha[:10]}"
 
     assert between_command((series, two, series), good, bad) == CommandLine(
         f"asv continuous --bench '^a' {shas}\nasv continuous --bench '^b' {shas}",
@@ -201,19 +200,24 @@ def test_two_commits_of_asv_are_measured_by_asv_continuous() -> None:
     )
 
 
-@pytest.mark.parametrize("good", [a_point(day=17), a_point(day=1, commit=None)])
-def test_without_two_commits_only_the_series_is_measured(
-    good: HistoryPoint,
+@pytest.mark.parametrize(
+    ("series", "good"),
+    [
+        (of_asv("default"), a_point(day=17)),
+        (of_asv("default"), a_point(day=1, commit=None)),
+        (of_asv(EXISTING), a_point(day=1)),
+        (OWN, a_point(day=1)),
+    ],
+    ids=["one commit", "none", "an existing environment", "our own"],
+)
+def test_without_two_commits_that_can_alternate_the_series_is_measured(
+    series: Series, good: HistoryPoint
 ) -> None:
-    asv = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    bad = a_point(day=17)
 
-    assert between_command((asv,), good, a_point(day=17)) == series_command((asv,))
-
-
-def test_our_own_cells_are_measured_as_in_their_latest_run() -> None:
-    series = a_series([], reproduce=("corebound", "run", "s.yaml"))
-
-    assert between_command((series,), a_point(day=1), a_point(day=2)) == series_command((series,))
+    assert between_command((series,), good, bad) == series_command((series,))
+    if series is not OWN:
+        assert asv_continuous_arguments(series, good.commit, bad.commit) == ()
 
 
 @pytest.mark.parametrize("cells", [1, 3])
@@ -266,32 +270,27 @@ def test_a_cell_s_placement_has_a_plan_command() -> None:
     )
 
 
-def test_a_count_s_range_covers_all_launches_that_count() -> None:
+def test_a_count_s_range_covers_all_launches_that_count_and_one_has_none() -> None:
     (studied,) = latest_results([a_sample()])
     pairs = [
         (
             span_of(cell, migrations),
-            [migrations(launch) for launch in cell.launches if launch.status == "ok"],
+            {
+                number
+                for launch in cell.launches
+                if launch.status == "ok" and (number := migrations(launch)) is not None
+            },
         )
         for cell in studied.cells
     ]
+    run = a_run(scenarios=(a_scenario(matrix={}),))
+    single = analyse_scenario(run, run.scenarios[0], (a_launch(cell=a_cell(axes=())),))
 
     assert any(span is not None for span, _ in pairs)
     for span, counted in pairs:
-        known = [number for number in counted if number is not None]
-        if span is None:
-            # One figure, or none: nothing lies around it.
-            assert len(set(known)) < 2
-        else:
-            assert span == (min(known), max(known))
-
-
-def test_one_launch_has_no_span() -> None:
-    run = a_run(scenarios=(a_scenario(matrix={}),))
-    cell = a_cell(axes=())
-    result = analyse_scenario(run, run.scenarios[0], (a_launch(cell=cell),))
-
-    assert span_of(result.cells[0], lambda _: 3) is None
+        # Around one value, or none, there is no range.
+        assert span == ((min(counted), max(counted)) if len(counted) > 1 else None)
+    assert span_of(single.cells[0], lambda _: 3) is None
 
 
 def test_ends_share_their_unit_where_they_have_one() -> None:
@@ -313,41 +312,3 @@ def test_a_row_of_several_changed_cells_has_one_command_for_all() -> None:
 
     # Three cells got slower, three others faster.
     assert [line.count("--only") for line in own] == [3, 3]
-
-
-GOOD, BAD = a_point(1.0, day=1), a_point(1.0, day=17)
-ASV = ("asv", "run", "--bench", r"^io\.read\b")
-
-
-def of_asv(cell: str, **changes: Any) -> Series:
-    return a_series([], project="trees", cell=cell, reproduce=ASV, **changes)
-
-
-@pytest.mark.parametrize("parameters", ["", "n=1,"])
-def test_in_an_existing_environment_the_commit_is_only_recorded(parameters: str) -> None:
-    series = of_asv(f"{parameters}environment=existing-py_usr_bin_python")
-
-    assert point_command(series, BAD) == CommandLine(
-        r"asv run --python=same --set-commit-hash 0000000000 --bench '^io\.read\b'",
-        reads_records=False,
-    )
-
-
-def test_in_an_existing_environment_two_commits_are_not_alternated() -> None:
-    series = of_asv("environment=existing-py_usr_bin_python")
-
-    assert asv_continuous_arguments(series, GOOD.commit, BAD.commit) == ()
-    assert between_command((series,), GOOD, BAD) == CommandLine(
-        r"asv run --bench '^io\.read\b'", reads_records=False
-    )
-
-
-@pytest.mark.parametrize(
-    "cell",
-    ["environment=virtualenv-py3.11", "n=environment=existing,environment=virtualenv-py3.11"],
-)
-def test_in_other_environments_asv_checks_out_the_commit(cell: str) -> None:
-    command = point_command(of_asv(cell), BAD)
-
-    assert command is not None
-    assert command.line == r"asv run --bench '^io\.read\b' '0000000000^!'"

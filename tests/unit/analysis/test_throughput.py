@@ -60,36 +60,36 @@ def shown(result: CellResult, scenario: Scenario = GEMM, host: Host | None = Non
     return ", ".join(filter(None, (throughput(result).value, of_peak)))
 
 
-def test_throughput_is_shown_per_second_in_the_counted_unit() -> None:
-    # 16 images a millisecond.
-    assert shown(a_cell_result({"images": 16})) == "16,000 images/s"
+SIBLINGS = a_machine(topology=a_host(cpus_per_core=2))
+FLOAT64: dict[str, Any] = {"parameters": (("dtype", "float64"),)}
 
 
-def test_floating_point_operations_are_shown_in_billions_with_the_share_of_the_peak() -> None:
-    # 128·10⁶ in a millisecond are 128·10⁹ a second, of 2 × 128.
-    said = shown(a_cell_result({"flop": 128e6}))
-    assert in_order(said, "128 GFLOP/s", "50 %", "2 cores", "32-bit")
+@pytest.mark.parametrize(
+    ("result", "facts"),
+    [
+        # 16 images a millisecond; the work of all workers is added.
+        (a_cell_result({"images": 16}), ("16,000 images/s",)),
+        (a_cell_result({"tokens": 1}, workers=4), ("4,000 tokens/s",)),
+        # 128·10⁶ in a millisecond are 128·10⁹ a second, of 2 × 128; float64 has half the lanes.
+        (a_cell_result({"flop": 128e6}), ("128 GFLOP/s", "50 %", "2 cores", "32-bit")),
+        (a_cell_result({"flop": 64e6}, **FLOAT64), ("50 %", "2 cores", "64-bit")),
+        # The peak is that of the cores that the cell was placed on.
+        (a_cell_result({"flop": 64e6}, cpus=(0,)), ("50 %", "1 core's", "32-bit")),
+        # A value above the peak is shown unchanged.
+        (a_cell_result({"flop": 384e6}), ("384 GFLOP/s", "150 %")),
+    ],
+)
+def test_throughput_is_shown_per_second_with_its_share_of_the_peak(
+    result: CellResult, facts: tuple[str, ...]
+) -> None:
+    assert in_order(shown(result), *facts)
+    assert ("%" in shown(result)) == ("FLOP" in shown(result))
 
 
-def test_the_peak_is_that_of_the_cores_the_cell_was_placed_on() -> None:
-    assert in_order(shown(a_cell_result({"flop": 64e6}, cpus=(0,))), "50 %", "1 core's", "32-bit")
-
-
-def test_two_cpus_of_a_core_are_one_core() -> None:
+def test_two_cpus_of_a_core_are_one_core_and_without_work_there_is_no_throughput() -> None:
     # CPUs 0 and 2 are siblings.
-    host = a_machine(topology=a_host(cpus_per_core=2))
-
-    assert "1 core's" in shown(a_cell_result({"flop": 1e6}, cpus=(0, 2)), host=host)
-
-
-def test_float64_has_half_the_lanes() -> None:
-    result = a_cell_result({"flop": 64e6}, parameters=(("dtype", "float64"),))
-
-    assert in_order(shown(result), "50 %", "2 cores", "64-bit")
-
-
-def test_a_value_above_the_peak_is_shown_unchanged() -> None:
-    assert in_order(shown(a_cell_result({"flop": 384e6})), "384 GFLOP/s", "150 %")
+    assert "1 core's" in shown(a_cell_result({"flop": 1e6}, cpus=(0, 2)), host=SIBLINGS)
+    assert shown(a_cell_result({})) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,29 +110,15 @@ def test_without_a_peak_for_that_work_no_share_is_shown(
     assert shown(result, scenario, host) == "2.00 GFLOP/s"
 
 
-def test_a_throughput_has_the_bounds_of_its_median() -> None:
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    # 1 ms, surely between 0.8 ms and 1.25 ms; or no bound.
+    [(0.8e6, 1.25e6, "12,800–20,000"), (0.5e6, math.inf, TOO_WIDE)],
+)
+def test_a_throughput_has_the_bounds_of_its_median(low: float, high: float, ends: str) -> None:
     result = a_cell_result({"images": 16})
-    summary = result.summary
-    # 1 ms, surely between 0.8 ms and 1.25 ms.
-    bounded = replace(summary, interval=Interval(low=0.8e6, high=1.25e6, confidence=0.95))
+    interval = Interval(low=low, high=high, confidence=0.95)
 
-    found = throughput(replace(result, summary=bounded))
+    found = throughput(replace(result, summary=replace(result.summary, interval=interval)))
 
-    assert (found.value, found.ends) == ("16,000 images/s", "12,800–20,000")
-
-
-def test_an_infinite_bound_of_a_median_gives_no_throughput_interval() -> None:
-    result = a_cell_result({"flop": 128e6})
-    bounded = replace(result.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
-
-    found = throughput(replace(result, summary=bounded))
-
-    assert found.ends == TOO_WIDE
-
-
-def test_the_work_of_all_workers_is_added() -> None:
-    assert shown(a_cell_result({"tokens": 1}, workers=4)) == "4,000 tokens/s"
-
-
-def test_a_workload_that_does_not_count_work_has_no_throughput() -> None:
-    assert shown(a_cell_result({})) == ""
+    assert (found.value, found.ends) == ("16,000 images/s", ends)

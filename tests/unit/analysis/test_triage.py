@@ -25,6 +25,7 @@ from corebound.records.decisions import Decision, State
 from corebound.records.history import HistoryPoints, Series
 from corebound.stats.history.regressions import Change, failing
 from support.build import a_point, a_series
+from support.known import known
 from support.series import a_stepped_series
 from support.texts import in_order
 
@@ -41,17 +42,19 @@ def decided(state: State, change: Change) -> Decision:
     )  # fmt: skip
 
 
-def test_many_series_that_one_commit_made_slower_are_one_entry() -> None:
+def test_what_one_commit_changed_is_one_entry_about_its_regressions() -> None:
     cells = [
         a_stepped_series(f"b{number % 4}", 1.1 + number / 100, cell=f"n={number}")
         for number in range(12)
     ]
 
     (entry,) = entries_of(*cells, a_stepped_series("unchanged", 1.0))
+    (both,) = entries_of(a_stepped_series("worse", 1.1), a_stepped_series("better", 0.7))
 
     assert (len(entry.regressions.benchmarks), entry.regressions.series) == (4, 12)
-    assert entry.improvements.benchmarks == ()
-    assert entry.status == "new"
+    assert (entry.improvements.benchmarks, entry.status) == ((), "new")
+    assert both.is_regression
+    assert [each.largest.series.scenario for each in both.other.benchmarks] == ["better"]
 
 
 def test_an_entry_has_the_geometric_mean_of_its_series_and_the_largest() -> None:
@@ -64,17 +67,22 @@ def test_an_entry_has_the_geometric_mean_of_its_series_and_the_largest() -> None
     assert in_order(impact_size(entry.leading), "1.24× slower", "geometric mean", "1.40×")
 
 
-def test_the_size_of_an_improvement_is_a_ratio_above_1_too() -> None:
-    (entry,) = entries_of(a_stepped_series("a", 0.5))
+@pytest.mark.parametrize(
+    ("series", "size"),
+    [
+        (a_stepped_series("a", 0.5), "2.00× faster"),
+        (a_stepped_series("a", 1.3, unit="bytes"), "1.30× worse"),
+        (a_stepped_series("a", 1.3, importance="secondary"), "1.30× slower"),
+    ],
+)
+def test_a_size_is_a_ratio_above_1_in_the_words_of_its_unit(series: Series, size: str) -> None:
+    (entry,) = entries_of(series)
 
-    assert (entry.is_regression, impact_size(entry.leading)) == (False, "2.00× faster")
-
-
-def test_a_commit_that_did_both_is_one_entry_about_its_regressions() -> None:
-    (entry,) = entries_of(a_stepped_series("worse", 1.1), a_stepped_series("better", 0.7))
-
-    assert entry.is_regression
-    assert [each.largest.series.scenario for each in entry.other.benchmarks] == ["better"]
+    assert impact_size(entry.leading) == size
+    assert entry.is_regression == (size != "2.00× faster")
+    assert entry.is_secondary == (series.importance == "secondary")
+    secondary = ["secondary"] * entry.is_secondary
+    assert in_order(impact_extent(entry.leading), "1 series", "1 benchmark", *secondary)
 
 
 def test_different_commits_are_different_entries_the_latest_first() -> None:
@@ -82,20 +90,10 @@ def test_different_commits_are_different_entries_the_latest_first() -> None:
 
     late, early = entries_of(*all_series)
 
-    assert late.first_bad.commit is not None
-    assert early.first_bad.commit is not None
-    assert (late.first_bad.commit.subject, early.first_bad.commit.subject) == (
-        "change 45", "change 30",
-    )  # fmt: skip
-
-
-def test_entries_of_commits_that_begin_alike_have_different_ids() -> None:
+    subjects = [known(entry.first_bad.commit).subject for entry in (late, early)]
+    assert subjects == ["change 45", "change 30"]
     # The builder's commits all begin with ten zeros.
-    ids = [entry.id for entry in entries_of(
-        a_stepped_series("a", 1.2, at=30), a_stepped_series("b", 1.2, at=45)
-    )]  # fmt: skip
-
-    assert ids == ["0000000000", "0000000000-2"]
+    assert {late.id, early.id} == {"0000000000", "0000000000-2"}
 
 
 def test_machines_of_a_project_share_its_commits() -> None:
@@ -143,22 +141,14 @@ def test_without_commits_an_entry_is_named_by_its_date_and_hosts_stay_apart() ->
 @pytest.mark.parametrize(
     ("state", "status"), [("accepted", "acknowledged"), ("fixed", "fixed"), ("open", "new")]
 )
-def test_the_status_is_what_was_decided(state: State, status: str) -> None:
-    series = a_stepped_series("a", 1.2, nights=50)
-    (change,) = build_change_history([series]).changes
+def test_the_status_is_what_was_decided_of_all_its_changes(state: State, status: str) -> None:
+    all_series = [a_stepped_series(name, 1.2, nights=50) for name in "ab"]
+    decisions = [decided(state, change) for change in build_change_history(all_series).changes]
 
-    (entry,) = entries_of(series, decisions=[decided(state, change)])
+    (entry,) = entries_of(*all_series, decisions=decisions)
+    (part,) = entries_of(*all_series, decisions=decisions[:1])
 
-    assert entry.status == status
-
-
-def test_an_entry_with_one_inconclusive_change_is_new() -> None:
-    all_series = [a_stepped_series("a", 1.2), a_stepped_series("b", 1.2)]
-    first, _ = build_change_history(all_series).changes
-
-    (entry,) = entries_of(*all_series, decisions=[decided("accepted", first)])
-
-    assert entry.status == "new"
+    assert (entry.status, part.status) == (status, "new")
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.2, "open"), (0.8, "kept")])
@@ -168,48 +158,35 @@ def test_what_is_no_longer_new_is_open_or_kept(ratio: float, status: str) -> Non
     assert entry.status == status
 
 
-def test_what_a_later_commit_reverted_is_fixed() -> None:
-    there = a_stepped_series("a", 1.2, at=30)
-    back = a_series(
-        [value / (1.2 if day >= 45 else 1.0) for day, value in enumerate(there.points.values)],
-        scenario="a", project="p",
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("ratio", "statuses"), [(1.2, ("new", "fixed")), (0.8, ("new", "reverted"))]
+)
+def test_what_a_later_commit_took_back_is_fixed_or_reverted(
+    ratio: float, statuses: tuple[str, str]
+) -> None:
+    there = a_stepped_series("a", ratio, at=30)
+    values = [
+        value / (ratio if day >= 45 else 1.0) for day, value in enumerate(there.points.values)
+    ]
 
-    fix, regression = entries_of(back)
+    late, early = entries_of(a_series(values, scenario="a", project="p"))
 
-    assert (regression.is_regression, regression.status) == (True, "fixed")
-    assert not fix.is_regression
+    assert (late.status, early.status) == statuses
+    assert (late.is_regression, early.is_regression) == (ratio < 1, ratio > 1)
 
 
 def test_secondary_benchmarks_come_after_primary_ones_and_are_not_counted() -> None:
     (entry,) = entries_of(
         a_stepped_series("small", 1.1), a_stepped_series("large", 3.0, importance="secondary")
     )
+    (better,) = entries_of(
+        a_stepped_series("worse", 2.0, importance="secondary"), a_stepped_series("better", 0.8)
+    )
 
     assert [each.largest.series.scenario for each in entry.leading.benchmarks] == ["small", "large"]
     assert impact_size(entry.leading) == "1.10× slower"
     assert in_order(impact_extent(entry.leading), "1 series", "1 benchmark", "1 secondary")
-
-
-def test_an_entry_is_about_primary_benchmarks_even_if_secondary_ones_got_worse() -> None:
-    (entry,) = entries_of(
-        a_stepped_series("worse", 2.0, importance="secondary"), a_stepped_series("better", 0.8)
-    )
-
-    assert (entry.is_regression, entry.is_secondary) == (False, False)
-
-
-def test_an_entry_of_secondary_benchmarks_only_counts_them() -> None:
-    (entry,) = entries_of(a_stepped_series("a", 1.3, importance="secondary"))
-
-    assert entry.is_secondary
-    assert in_order(impact_extent(entry.leading), "1 series", "1 benchmark", "secondary")
-
-
-def test_memory_gets_worse_and_not_slower() -> None:
-    (entry,) = entries_of(a_stepped_series("a", 1.3, unit="bytes"))
-
-    assert impact_size(entry.leading) == "1.30× worse"
+    assert (better.is_regression, better.is_secondary) == (False, False)
 
 
 def test_a_suspicion_is_no_entry() -> None:
@@ -247,35 +224,23 @@ def failed_since(day: int, reason: str, **changes: str) -> Series:
     return a_series([], points=HistoryPoints.of(points), **changes)
 
 
-def test_series_that_fail_for_one_reason_are_one_group_the_largest_first() -> None:
+@pytest.mark.parametrize("importance", ["primary", "secondary"])
+def test_series_that_fail_for_one_reason_are_one_group_the_largest_first(importance: str) -> None:
     groups = group_failures(
         failing(
             [
-                failed_since(15, "timed out", scenario="a"),
-                failed_since(18, "timed out", scenario="b"),
+                failed_since(15, "timed out", scenario="a", importance=importance),
+                failed_since(18, "timed out", scenario="b", importance=importance),
                 failed_since(10, "no memory", scenario="c"),
             ]
         )
     )
 
-    assert [(group.reason, len(group.failing)) for group in groups] == [
-        ("timed out", 2), ("no memory", 1),
-    ]  # fmt: skip
-    assert groups[0].since.at == "2026-01-16T02:00:00Z"
-
-
-def test_failures_of_secondary_benchmarks_come_last() -> None:
-    groups = group_failures(
-        failing(
-            [
-                *(failed_since(15, "timed out", scenario=name, importance="secondary")
-                  for name in "ab"),
-                failed_since(10, "no memory", scenario="c"),
-            ]
-        )
-    )  # fmt: skip
-
-    assert [group.reason for group in groups] == ["no memory", "timed out"]
+    # Those of secondary benchmarks come last.
+    first, last = groups if importance == "primary" else groups[::-1]
+    assert (first.reason, len(first.failing)) == ("timed out", 2)
+    assert (last.reason, len(last.failing)) == ("no memory", 1)
+    assert first.since.at == "2026-01-16T02:00:00Z"
 
 
 def lines_of(entry: CommitEntry, *, built: bool = False) -> dict[str, str]:
@@ -295,34 +260,32 @@ def own(scenario: str) -> Series:
     return replace(series, points=HistoryPoints.of(points), reproduce=words)
 
 
-def ends_of(entry: CommitEntry) -> str:
-    """The commits before and after, as commands name them."""
-    good, bad = entry.last_good.commit, entry.first_bad.commit
-    assert good is not None
-    assert bad is not None
-    return f"{good.name} {bad.name}"
-
-
-def test_commits_that_are_built_are_compared_and_bisected_by_measuring() -> None:
-    (entry,) = entries_of(own("sum"))
-
-    ends, file = ends_of(entry), "scenarios/sum.yaml"
-    assert lines_of(entry, built=True) == {
-        "Compare": f"corebound compare-commits {ends} {file} --only threads=2",
-        "Bisect": f"corebound bisect {ends} --scenario {file} --cell threads=2",
-        "Acknowledge": f"corebound regressions --accept {ends.split()[1]} --because REASON",
-    }
-
-
-def test_the_project_of_a_suite_elsewhere_is_named() -> None:
+@pytest.mark.parametrize("options", [(), ("--config", "../lib/asv.conf.json")])
+def test_commits_that_are_built_are_compared_and_bisected_by_measuring(
+    options: tuple[str, ...],
+) -> None:
     series = own("sum")
-    config = ("--config", "../lib/asv.conf.json")
-    (entry,) = entries_of(replace(series, reproduce=(*series.reproduce[:3], *config)))
+    (entry,) = entries_of(replace(series, reproduce=(*series.reproduce, *options)))
 
-    lines = lines_of(entry, built=True)
+    commits = known(entry.last_good.commit).name, known(entry.first_bad.commit).name
+    ends, file = " ".join(commits), "scenarios/sum.yaml"
+    # The project of a suite elsewhere is named.
+    project = " ".join(("", *options))
+    assert lines_of(entry, built=True) == {
+        "Compare": f"corebound compare-commits {ends} {file}{project} --only threads=2",
+        "Bisect": f"corebound bisect {ends} --scenario {file} --cell threads=2{project}",
+        "Acknowledge": f"corebound regressions --accept {commits[1]} --because REASON",
+    }
+    # Without builds, the two recorded runs are compared.
+    runs = f"{entry.last_good.run} {entry.first_bad.run}"
+    assert lines_of(entry)["Compare"] == f"corebound compare {runs}"
+    assert "Bisect" not in lines_of(entry)
 
-    assert lines["Compare"].endswith("scenarios/sum.yaml --config ../lib/asv.conf.json")
-    assert lines["Bisect"].endswith("scenarios/sum.yaml --config ../lib/asv.conf.json")
+
+def test_only_pending_regressions_can_be_acknowledged() -> None:
+    (gain,) = entries_of(a_stepped_series("a", 0.8))
+
+    assert "Acknowledge" not in lines_of(gain)
 
 
 def test_a_comparison_measures_the_scenarios_that_changed() -> None:
@@ -331,14 +294,6 @@ def test_a_comparison_measures_the_scenarios_that_changed() -> None:
     files = lines_of(entry, built=True)["Compare"].split()[4:]
 
     assert sorted(files) == ["scenarios/product.yaml", "scenarios/sum.yaml"]
-
-
-def test_without_builds_the_two_recorded_runs_are_compared() -> None:
-    (entry,) = entries_of(own("sum"))
-
-    runs = f"{entry.last_good.run} {entry.first_bad.run}"
-    assert lines_of(entry)["Compare"] == f"corebound compare {runs}"
-    assert "Bisect" not in lines_of(entry)
 
 
 @pytest.mark.parametrize(("ratio", "invert"), [(1.2, ""), (0.8, "--invert ")])
@@ -354,22 +309,6 @@ def test_imported_commits_are_compared_by_their_values_and_bisected_by_asv(
     assert lines["Bisect"] == rf"asv find {invert}0000000000..0000000000 '^sum\b'"
 
 
-def test_only_pending_regressions_can_be_acknowledged() -> None:
-    (gain,) = entries_of(a_stepped_series("a", 0.8))
-
-    assert "Acknowledge" not in lines_of(gain)
-
-
-def test_an_improvement_that_was_undone_is_reverted_and_not_fixed() -> None:
-    there = a_stepped_series("a", 0.8, at=30)
-    values = [value / (0.8 if day >= 45 else 1.0) for day, value in enumerate(there.points.values)]
-
-    regression, gain = entries_of(a_series(values, scenario="a", project="p"))
-
-    assert (gain.is_regression, gain.status) == (False, "reverted")
-    assert (regression.is_regression, regression.status) == (True, "new")
-
-
 def test_a_host_that_finds_a_change_a_commit_late_does_not_clear_the_commits() -> None:
     early = a_stepped_series("a", 1.5, at=40, host="h1", host_name="one")
     late = a_stepped_series("a", 1.5, at=41, host="h2", host_name="two")
@@ -381,6 +320,4 @@ def test_a_host_that_finds_a_change_a_commit_late_does_not_clear_the_commits() -
 
     (entry,) = entries
     assert entry.is_of_commits
-    assert entry.last_good.commit is not None
-    assert entry.first_bad.commit is not None
-    assert entry.last_good.commit.sha < entry.first_bad.commit.sha
+    assert known(entry.last_good.commit).sha < known(entry.first_bad.commit).sha

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import analyse_tuning
 from corebound.present.tune import certainty, headline
+from corebound.records.launch_record import Status
 from corebound.records.race import RaceRule, RaceSetup
 from corebound.records.telemetry import Disturbance
 from corebound.scenario.objectives import Objective
 from corebound.stats.comparison import compare_expected
+from support.known import known
 from support.texts import in_order
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
@@ -25,10 +29,8 @@ def test_the_planted_best_is_recommended_with_its_gain_from_fresh_launches() -> 
     result = analyse_tuning(*a_tuned_run(PLANTED))
 
     assert result.advice == "change"
-    assert result.recommended is not None
-    assert result.recommended.key == BOUND
-    gain = result.against(DEFAULT)
-    assert gain is not None
+    assert known(result.recommended).key == BOUND
+    gain = known(result.against(DEFAULT))
     assert gain.pairs == 6  # the fresh launches alone
     assert gain.speedup_ratio == pytest.approx(10 / 8, rel=0.02)
     assert in_order(headline(result), "physical cores", "one thread per", "1.2")
@@ -38,35 +40,43 @@ def test_a_default_that_is_best_is_kept() -> None:
     result = analyse_tuning(*a_tuned_run(DEFAULT_BEST))
 
     assert result.advice == "keep the default"
-    assert result.recommended is not None
-    assert result.recommended.key == DEFAULT
+    assert known(result.recommended).key == DEFAULT
     assert headline(result).startswith("Keep the default")
 
 
-def test_a_default_with_modes_gets_more_fresh_launches_until_it_is_decided() -> None:
-    default_ms = (30.0, 480.0, 20.0, 480.0, 20.0, 30.0, 20.0)
-    best_ms, others_ms = (18.0, 19.0, 31.0), {ONE_THREAD: 36.0, ONE_CPU: 38.0}
+@pytest.mark.parametrize(
+    ("default_ms", "best_ms", "others_ms", "advices"),
+    [
+        # A default with modes gets more fresh launches until it is decided.
+        (
+            (30.0, 480.0, 20.0, 480.0, 20.0, 30.0, 20.0), (18.0, 19.0, 31.0), (36.0, 38.0),
+            {"change"},
+        ),
+        # A winner that may be no better gets a limited number.
+        (
+            (10.0, 9.0, 11.0, 9.4), (9.9, 10.7, 8.9, 9.3, 10.2), (14.0, 15.0),
+            {"inconclusive", "keep the default"},
+        ),
+    ],
+)  # fmt: skip
+def test_finalists_that_differ_little_get_a_limited_number_of_more_fresh_launches(
+    default_ms: tuple[float, ...],
+    best_ms: tuple[float, ...],
+    others_ms: tuple[float, float],
+    advices: set[str],
+) -> None:
+    times_ms: dict[str, float | Sequence[float]] = {
+        DEFAULT: default_ms, BOUND: best_ms, ONE_THREAD: others_ms[0], ONE_CPU: others_ms[1],
+    }  # fmt: skip
 
-    result = analyse_tuning(
-        *a_tuned_run({DEFAULT: default_ms, BOUND: best_ms, **others_ms}, tuning=SHORT)
-    )
+    result = analyse_tuning(*a_tuned_run(times_ms, tuning=SHORT))
 
     fresh = {one.cell.key: one.summary.attempts for one in result.confirmed}
-    assert result.advice == "change"
-    assert fresh[DEFAULT] == fresh[BOUND]
-    assert fresh[DEFAULT] in {12, 18}  # looked at once each usual number is complete
-
-
-def test_a_winner_that_may_be_no_better_gets_a_limited_number_of_fresh_launches() -> None:
-    default_ms, best_ms = (10.0, 9.0, 11.0, 9.4), (9.9, 10.7, 8.9, 9.3, 10.2)
-    others_ms = {ONE_THREAD: 14.0, ONE_CPU: 15.0}
-
-    result = analyse_tuning(
-        *a_tuned_run({DEFAULT: default_ms, BOUND: best_ms, **others_ms}, tuning=SHORT)
-    )
-
-    assert result.advice in {"inconclusive", "keep the default"}
-    assert max(one.summary.attempts for one in result.confirmed) <= 18
+    assert result.advice in advices
+    assert max(fresh.values()) <= 18
+    if result.advice == "change":
+        assert fresh[DEFAULT] == fresh[BOUND]
+        assert fresh[DEFAULT] in {12, 18}  # looked at once each usual number is complete
 
 
 def test_a_race_that_decides_nothing_says_by_how_much_launches_differ() -> None:
@@ -130,8 +140,7 @@ def test_fresh_launches_that_do_not_count_are_named() -> None:
         ],
     )
 
-    gain = result.against(DEFAULT)
-    assert gain is not None
+    gain = known(result.against(DEFAULT))
     assert gain.pairs == 2
     assert "disturbed up to 4" in " ".join(certainty(result))
 
@@ -144,34 +153,26 @@ def test_a_run_that_was_killed_does_not_say_that_its_fresh_launches_decided_noth
         assert "did not decide" not in " ".join(certainty(result))
 
 
-def test_a_default_that_crashes_does_not_stop_the_race() -> None:
-    result = analyse_tuning(*a_tuned_run(PLANTED, failing=DEFAULT))
-
-    assert result.advice == "change"
-    assert in_order(headline(result), "default", "no result")
-    dropped = {one.key: one.reason for one in result.standing.race.dropped}
-    assert dropped[DEFAULT] == "it crashed"
-
-
-def test_a_configuration_whose_first_launch_ends_early_leaves_the_race_with_the_reason() -> None:
-    run, launches = a_tuned_run(PLANTED, failing=ONE_CPU)
-    reason = "it is too slow."
+@pytest.mark.parametrize(
+    ("failing", "status", "reason"),
+    [(DEFAULT, "failed", "it crashed"), (ONE_CPU, "dropped", "it is too slow.")],
+)
+def test_a_configuration_that_fails_or_ends_early_leaves_the_race_with_the_reason(
+    failing: str, status: Status, reason: str
+) -> None:
+    run, launches = a_tuned_run(PLANTED, failing=failing)
     result = analyse_tuning(
         run,
         [
-            replace(launch, status="dropped", reason=reason)
-            if launch.status == "failed"
-            else launch
+            replace(launch, status=status, reason=reason) if launch.status == "failed" else launch
             for launch in launches
         ],
     )
 
     assert result.advice == "change"
-    assert [
-        (one.key, one.block, one.reason)
-        for one in result.standing.race.dropped
-        if one.reason is not None
-    ] == [(ONE_CPU, 0, reason)]
+    dropped = {one.key: (one.block, one.reason) for one in result.standing.race.dropped}
+    assert dropped[failing] == (0, reason)
+    assert in_order(headline(result), "default", "no result") == (failing == DEFAULT)
 
 
 @pytest.mark.parametrize("most", [3, 9])
@@ -190,8 +191,7 @@ def test_the_objective_decides_what_is_best(objective: Objective, recommended: s
 
     result = analyse_tuning(*a_tuned_run(PLANTED, tuning=tuning, cpu_ms=cpu_ms))
 
-    assert result.recommended is not None
-    assert result.recommended.key == recommended
+    assert known(result.recommended).key == recommended
 
 
 def test_a_gain_is_that_of_launches_of_any_mode() -> None:
@@ -200,8 +200,6 @@ def test_a_gain_is_that_of_launches_of_any_mode() -> None:
     default = summary_of(BASELINE, [1e6 * time_ms for time_ms in times_ms])
     best = summary_of(CELL, [1e6 * time_ms for time_ms in (2.13, 2.12, 2.12, 2.11, 2.11, 2.11)])
 
-    gain = compare_expected(best, default, margin=0.02)
+    gain = known(compare_expected(best, default, margin=0.02))
 
-    assert gain is not None
-    assert gain.interval is not None
-    assert gain.interval.contains(4.13 / 2.11)
+    assert known(gain.interval).contains(4.13 / 2.11)

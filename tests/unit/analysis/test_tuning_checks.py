@@ -23,6 +23,7 @@ from corebound.present.tune import verification_text
 from corebound.records.launch_record import Launch
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_worker
+from support.known import known
 from support.tuning import (
     BOUND,
     DEFAULT,
@@ -45,8 +46,7 @@ def a_race(times_ms: Times) -> TuneResult:
 def a_check(
     of: TuneResult, times_ms: Times, *, failing: str | None = None, most: int | None = None
 ) -> TuneResult:
-    assert of.recommended is not None
-    tuning = replace(of.tuning, verifies=of.run.id, recommended=of.recommended.key)
+    tuning = replace(of.tuning, verifies=of.run.id, recommended=known(of.recommended).key)
     made = a_tuned_run(times_ms, tuning=tuning, seed=2, failing=failing, most=most)
     return analyse_tuning(*made)
 
@@ -56,32 +56,30 @@ def verified(then: Times, now: Times) -> Verification:
     return verification(race, a_check(race, now))
 
 
-def test_it_holds_while_it_is_faster_than_the_default() -> None:
-    checked = verified(BOUND_WINS, BOUND_WINS)
-
-    assert (checked.answer, checked.better) == ("holds", None)
-    assert verification_text(checked).startswith("The recommendation holds: ")
+ALIKE: Times = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 10.0, ONE_CPU: 15.0}
+NOISY: Times = {DEFAULT: (7.0, 10.0), BOUND: (9.0, 8.0), ONE_THREAD: 14.0, ONE_CPU: 15.0}
 
 
-def test_it_is_lost_if_the_default_is_faster_now() -> None:
-    checked = verified(BOUND_WINS, DEFAULT_WINS)
+@pytest.mark.parametrize(
+    ("then", "now", "answer", "better", "said"),
+    [
+        (BOUND_WINS, BOUND_WINS, "holds", None, "The recommendation holds: "),
+        (BOUND_WINS, DEFAULT_WINS, "lost", DEFAULT, "default is better"),
+        (BOUND_WINS, ALIKE, "lost", None, ""),
+        (BOUND_WINS, NOISY, "inconclusive", None, ""),
+        # The default holds until something beats it.
+        (DEFAULT_WINS, DEFAULT_WINS, "holds", None, ""),
+        (DEFAULT_WINS, BOUND_WINS, "lost", BOUND, ""),
+    ],
+)
+def test_it_holds_while_it_is_faster_than_the_default(
+    then: Times, now: Times, answer: str, better: str | None, said: str
+) -> None:
+    checked = verified(then, now)
 
-    assert checked.answer == "lost"
-    assert checked.better is not None
-    assert checked.better.key == DEFAULT
-    assert "default is better" in verification_text(checked)
-
-
-def test_it_is_lost_if_it_is_as_fast_as_the_default() -> None:
-    alike: Times = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 10.0, ONE_CPU: 15.0}
-
-    assert verified(BOUND_WINS, alike).answer == "lost"
-
-
-def test_it_is_inconclusive_if_launches_differ_too_much_to_say() -> None:
-    noisy: Times = {DEFAULT: (7.0, 10.0), BOUND: (9.0, 8.0), ONE_THREAD: 14.0, ONE_CPU: 15.0}
-
-    assert verified(BOUND_WINS, noisy).answer == "inconclusive"
+    assert checked.answer == answer
+    assert (checked.better and checked.better.key) == better
+    assert said in verification_text(checked)
 
 
 def test_it_is_lost_if_its_launches_fail_now() -> None:
@@ -99,23 +97,16 @@ def test_a_check_that_was_interrupted_decides_nothing(launches: int) -> None:
 
     assert checked.answer == "inconclusive"
     assert "too few launches" in verification_text(checked)
-    complete = latest_verification(race, [a_check(race, BOUND_WINS), interrupted])
-    assert complete is not None
+    complete = known(latest_verification(race, [a_check(race, BOUND_WINS), interrupted]))
     assert complete.answer == "holds"
-
-
-def test_the_default_holds_until_something_beats_it() -> None:
-    assert verified(DEFAULT_WINS, DEFAULT_WINS).answer == "holds"
-    assert verified(DEFAULT_WINS, BOUND_WINS).answer == "lost"
 
 
 def test_the_latest_check_of_all_finalists_counts() -> None:
     race = a_race(BOUND_WINS)
     holds, lost = a_check(race, BOUND_WINS), a_check(race, DEFAULT_WINS)
 
-    latest = latest_verification(race, [lost, holds])
+    latest = known(latest_verification(race, [lost, holds]))
 
-    assert latest is not None
     assert latest.answer == "holds"
     assert latest_verification(race, []) is None
 
@@ -134,8 +125,7 @@ CELLS = {cell.key: cell for cell in expand(a_tuned_scenario(), "f.yaml", None)}
 def shell_file() -> Artefact:
     result, _ = a_tuning()
     example = result.examples[BOUND]
-    assert example.placement is not None
-    written = artefacts(example.cell, example.placement, example.commands)
+    written = artefacts(example.cell, known(example.placement), example.commands)
     return next(artefact for artefact in written if artefact.kind == "shell")
 
 
@@ -156,30 +146,22 @@ def proof(file_ms: Sequence[float], command_ms: Sequence[float]) -> Proof:
 COMMAND_MS = (10.0, 10.05, 9.95, 10.02)
 
 
-def test_a_file_that_is_as_fast_as_the_command_reproduces_the_winner() -> None:
-    shown = proof((10.01, 10.0, 9.98, 10.03), COMMAND_MS)
+@pytest.mark.parametrize(
+    ("file_ms", "command_ms", "state", "said"),
+    [
+        ((10.01, 10.0, 9.98, 10.03), COMMAND_MS, "launched", "4 of 4 launches"),
+        # Certain, but less than 2 %.
+        ((10.1, 10.15, 10.05, 10.12), COMMAND_MS, "launched", ""),
+        ((13.0, 13.1, 12.9, 13.05), COMMAND_MS, "differs", "1.30× slower"),
+        # Without launches of both nothing is said of its speed.
+        ((), COMMAND_MS, "written", ""),
+        ((10.0,), (10.0,), "written", ""),
+    ],
+)
+def test_a_file_that_is_as_fast_as_the_command_reproduces_the_winner(
+    file_ms: Sequence[float], command_ms: Sequence[float], state: str, said: str
+) -> None:
+    shown = proof(file_ms, command_ms)
 
-    assert shown.state == "launched"
-    assert "4 of 4 launches" in shown.evidence
-
-
-def test_a_difference_within_the_margin_is_none() -> None:
-    # Certain, but less than 2 %.
-    shown = proof((10.1, 10.15, 10.05, 10.12), COMMAND_MS)
-
-    assert shown.comparison is not None
-    assert shown.comparison.interval is not None
-    assert shown.comparison.interval.high < 1
-    assert shown.state == "launched"
-
-
-def test_a_file_that_is_slower_does_not_hold_and_says_by_how_much() -> None:
-    shown = proof((13.0, 13.1, 12.9, 13.05), COMMAND_MS)
-
-    assert shown.state == "differs"
-    assert "1.30× slower" in shown.evidence
-
-
-def test_without_launches_of_both_nothing_is_said_of_its_speed() -> None:
-    assert proof((), COMMAND_MS).state == "written"
-    assert proof((10.0,), (10.0,)).state == "written"
+    assert shown.state == state
+    assert said in shown.evidence

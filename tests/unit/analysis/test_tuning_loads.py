@@ -12,6 +12,7 @@ from corebound.analysis.tuning_loads import loads_result
 from corebound.present.sections import text_of
 from corebound.present.tune import common_document, common_sentence, loads_table
 from corebound.records.race import RaceRule, RaceSetup
+from support.known import known
 from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
 SMALL = {DEFAULT: 10.0, ONE_THREAD: 5.0, BOUND: 8.0, ONE_CPU: 15.0}
@@ -28,16 +29,14 @@ def a_race(batch: int, times_ms: Mapping[str, float], *, most: int | None = None
 
 def a_check(of: TuneResult, times_ms: Mapping[str, float]) -> TuneResult:
     """Later launches of all cells of a race."""
-    assert of.recommended is not None
-    tuning = replace(of.tuning, verifies=of.run.id, recommended=of.recommended.key)
+    tuning = replace(of.tuning, verifies=of.run.id, recommended=known(of.recommended).key)
     return analyse_tuning(*a_tuned_run(times_ms, tuning=tuning, seed=2))
 
 
 def test_one_configuration_that_all_loads_recommend_does_for_all() -> None:
     loads = loads_result([a_race(1, LARGE), a_race(8, LARGE)], {})
 
-    assert loads.common is not None
-    assert (loads.common.key, loads.common.state) == (BOUND, "one")
+    assert (known(loads.common).key, known(loads.common).state) == (BOUND, "one")
     assert "best for each" in common_sentence(loads)
     assert [row[-1] for row in loads_table(loads).rows] == ["the same", "the same"]
 
@@ -46,8 +45,7 @@ def test_the_common_configuration_has_the_least_worst_loss() -> None:
     # One thread would cost a large batch 14/5; the physical cores cost a small one 8/5.
     loads = loads_result([a_race(1, SMALL), a_race(8, LARGE)], {})
 
-    assert loads.common is not None
-    assert loads.common.key == BOUND
+    assert known(loads.common).key == BOUND
 
 
 def test_it_is_unchecked_until_both_have_fresh_launches() -> None:
@@ -56,15 +54,13 @@ def test_it_is_unchecked_until_both_have_fresh_launches() -> None:
     large = a_race(8, {DEFAULT: 9.0, ONE_THREAD: 14.0, BOUND: 5.0, ONE_CPU: 15.0})
     loads = loads_result([small, large], {})
 
-    assert loads.common is not None
-    assert loads.common.state == "unchecked"
+    assert known(loads.common).state == "unchecked"
     assert [(one.run.id, key) for one, key in loads.unchecked] == [("batch-1", BOUND)]
     assert "--resume" in common_sentence(loads)
 
     check = a_check(small, {DEFAULT: 6.0, ONE_THREAD: 5.0, BOUND: 6.5, ONE_CPU: 15.0})
     checked = loads_result([small, large], {"batch-1": [check]})
-    assert checked.common is not None
-    assert checked.common.state == "several"
+    assert known(checked.common).state == "several"
     assert checked.unchecked == ()
 
 
@@ -76,8 +72,7 @@ def test_the_margin_decides_whether_one_does_for_all(slower: float, state: str) 
 
     loads = loads_result(races, checks)
 
-    assert loads.common is not None
-    assert (loads.common.key, loads.common.state) == (BOUND, state)
+    assert (known(loads.common).key, known(loads.common).state) == (BOUND, state)
 
 
 def test_a_loss_is_reported_for_the_load_that_has_it() -> None:

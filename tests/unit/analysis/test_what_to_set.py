@@ -6,25 +6,22 @@ import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
 from support.build import a_host, a_scenario
+from support.examples import examples
+from support.known import known
 from support.results import a_result
 from support.texts import in_order
-
-
-def line(result: ScenarioResult, get: str, have: str) -> WhatToSet | None:
-    return what_to_set(result.by_key[get], result.by_key[have])
 
 
 def two_cells(get: str, have: str, *, cores: int = 2, **scenario: Any) -> WhatToSet | None:
     measured = a_result(
         a_scenario(**scenario), {get: 10.0, have: 20.0}, host=a_host(cores_per_node=cores)
     )
-    return line(measured, get, have)
+    return what_to_set(measured.by_key[get], measured.by_key[have])
 
 
 @pytest.mark.parametrize(
@@ -69,64 +66,63 @@ def test_the_line_sets_what_the_other_command_does_not(
     )
 
 
-def test_several_processes_get_the_same_line_each() -> None:
-    matrix = {"workers": [4], "threads": ["default", 1]}
-
-    found = two_cells("workers=4,threads=1", "workers=4,threads=default", matrix=matrix)
-
-    assert found is not None
-    assert found.line == "OMP_NUM_THREADS=1"
-    assert "4 commands" in found.where
+OF_PYTORCH = {"workload": "gemm", "environment": "pytorch", "parameters": {"size": 64}}
+OF_NUMPY = {"workload": "gemm", "environment": "numpy"}
 
 
-def test_processes_with_cpus_of_their_own_get_a_line_each() -> None:
-    matrix = {"workers": [2], "binding": ["none", "per-worker"]}
+@pytest.mark.parametrize(
+    ("scenario", "get", "have", "line", "where"),
+    [
+        # Several processes get the same line each, or with CPUs of their own a line each.
+        (
+            {"matrix": {"workers": [4], "threads": ["default", 1]}},
+            "workers=4,threads=1",
+            "workers=4,threads=default",
+            "OMP_NUM_THREADS=1",
+            ("4 commands",),
+        ),
+        (
+            {"matrix": {"workers": [2], "binding": ["none", "per-worker"]}},
+            "workers=2,binding=per-worker",
+            "workers=2,binding=none",
+            "taskset -c 0",
+            ("first", "CPU 1", "second"),
+        ),
+        (
+            {**OF_NUMPY, "matrix": {"parameters": {"size": [64, 128]}}},
+            "size=128",
+            "size=64",
+            "size=128",
+            ("in the workload",),
+        ),
+        # Threads of the framework alone are set by its function.
+        (
+            {**OF_PYTORCH, "matrix": {"intra_op": [None, 3]}},
+            "intra_op=3",
+            "intra_op=default",
+            "torch.set_num_threads(3)",
+            ("start",),
+        ),
+    ],
+)
+def test_the_line_says_where_it_is_set(
+    scenario: dict[str, Any], get: str, have: str, line: str, where: tuple[str, ...]
+) -> None:
+    found = known(two_cells(get, have, **scenario))
 
-    found = two_cells("workers=2,binding=per-worker", "workers=2,binding=none", matrix=matrix)
-
-    assert found is not None
-    assert found.line == "taskset -c 0"
-    assert in_order(found.where, "first", "CPU 1", "second")
+    assert found.line == line
+    assert in_order(found.where, *where)
 
 
-def test_a_parameter_is_set_in_the_workload() -> None:
-    matrix = {"parameters": {"size": [64, 128]}}
-    scenario: dict[str, Any] = {"workload": "gemm", "environment": "numpy", "matrix": matrix}
-
-    found = two_cells("size=128", "size=64", **scenario)
-
-    assert found == WhatToSet(line="size=128", where="in the workload")
-
-
-def test_threads_of_the_framework_alone_are_set_by_its_function() -> None:
-    scenario: dict[str, Any] = {
-        "workload": "gemm",
-        "environment": "pytorch",
-        "parameters": {"size": 64},
-        "matrix": {"intra_op": [None, 3]},
-    }
-
-    found = two_cells("intra_op=3", "intra_op=default", **scenario)
-
-    assert found is not None
-    assert found.line == "torch.set_num_threads(3)"
-    assert "start" in found.where
-
-
-def test_nothing_is_set_to_undo_a_binding() -> None:
+def test_nothing_is_set_to_undo_a_binding_or_without_a_launch_that_counts() -> None:
+    (cell,) = a_result(a_scenario(), {"binding=none": 10.0}).cells
     matrix = {"binding": ["none", "one-cpu"]}
 
     assert two_cells("binding=none", "binding=one-cpu", matrix=matrix) is None
-
-
-def test_nothing_is_set_without_a_launch_that_counts() -> None:
-    result = a_result(a_scenario(), {"binding=none": 10.0})
-    (cell,) = result.cells
-
     assert what_to_set(cell, cell) is None
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(value=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20))
 def test_any_value_of_a_variable_reaches_the_program_as_it_is(value: str) -> None:
     own, bare = (
@@ -134,7 +130,6 @@ def test_any_value_of_a_variable_reaches_the_program_as_it_is(value: str) -> Non
         for env in ({"NAME": value}, {})
     )
 
-    found = what_to_set(own.cells[0], bare.cells[0])
+    found = known(what_to_set(own.cells[0], bare.cells[0]))
 
-    assert found is not None
     assert shlex.split(found.line) == [f"NAME={value}"]
