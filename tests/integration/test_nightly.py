@@ -21,6 +21,7 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.workflow import nightly_steps
 from support import commands, repositories
+from support.commands import until
 
 
 @pytest.fixture
@@ -32,35 +33,26 @@ def start(suite: Path, *arguments: str) -> subprocess.Popen[str]:
     return commands.start(suite, "nightly", "--to", "public", *arguments)
 
 
-def began(step: str) -> Callable[[Path], bool]:
-    def condition(suite: Path) -> bool:
+def began(suite: Path, step: str) -> Callable[[], bool]:
+    def condition() -> bool:
         lines = repositories.read_journal(suite)
         return bool(lines) and (lines[-1].get("step"), lines[-1].get("event")) == (step, "began")
 
     return condition
 
 
-def launched(count: int) -> Callable[[Path], bool]:
-    def condition(suite: Path) -> bool:
+def launched(suite: Path, count: int) -> Callable[[], bool]:
+    def condition() -> bool:
         files = jsonl.files(suite / "reports" / "records")
         return sum(file.read_bytes().count(b"\n") - 1 for file in files) >= count
 
     return condition
 
 
-def is_locked(suite: Path) -> bool:
-    return (suite / "reports" / "nights" / "lock").exists()
-
-
-def kill_when(suite: Path, condition: Callable[[Path], bool], *arguments: str) -> None:
+def kill_when(suite: Path, condition: Callable[[], bool], *arguments: str) -> None:
     process = start(suite, "--update", *arguments)
-    for _ in range(12_000):
-        if condition(suite):
-            break
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    else:
-        raise AssertionError("it never came so far")
+    until(lambda: condition() or process.poll() is not None, 300)
+    assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
@@ -104,15 +96,15 @@ def resume_to_end(suite: Path, kept: tuple[Launch, ...]) -> None:
 def test_a_nightly_run_killed_at_any_step_resumes_to_the_same_result(suite: Path) -> None:
     repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
-    for moment in (
-        is_locked, began("update"), began("run"), launched(3), began("regressions"),
-        began("publish"),
-    ):  # fmt: skip
+    moments = [began(suite, step) for step in ("update", "run", "regressions", "publish")]
+    moments[2:2] = [launched(suite, 3)]
+    # When it has the lock, before any step.
+    for moment in ((suite / "reports" / "nights" / "lock").exists, *moments):
         kill_when(suite, moment)
         kept = check_nothing_lost(suite, kept)
     # And as it tells its summary, to somebody who takes long to listen.
     with webhook_server(answers=False) as (address, posts):
-        kill_when(suite, lambda _suite: bool(posts), "--webhook", address)
+        kill_when(suite, lambda: bool(posts), "--webhook", address)
     kept = check_nothing_lost(suite, kept)
 
     resume_to_end(suite, kept)
@@ -122,7 +114,7 @@ def test_a_nightly_run_killed_at_random_moments_loses_nothing(suite: Path) -> No
     chance = random.Random(1)
     repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
-    for _ in range(5):
+    for _ in range(3):
         process = start(suite, "--update")
         time.sleep(chance.uniform(0.3, 5))
         process.send_signal(signal.SIGKILL)
@@ -202,10 +194,7 @@ def test_failed_launches_are_reported_published_and_set_the_exit_code(suite: Pat
 
 def test_a_second_nightly_run_is_refused_and_a_failed_webhook_is_reported(suite: Path) -> None:
     first = start(suite, "--webhook", "http://127.0.0.1:9/secret-word")
-    for _ in range(3000):
-        if began("run")(suite):
-            break
-        time.sleep(0.01)
+    until(began(suite, "run"))
 
     # In this process, for it waits a minute where there is no need to.
     with (
