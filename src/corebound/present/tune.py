@@ -349,14 +349,15 @@ def how_compared(comparison: Comparison | None, result: TuneResult) -> str:
 def headline(result: TuneResult, *, bounds: bool = True) -> str:
     """What to do, in a sentence; if `bounds`, with the gain and its interval."""
     known, recommended = names(result), result.recommended
-    if result.advice == "unfinished":
-        return "The race is not complete. Continue it with `--resume`."
-    if recommended is None:
-        return "No configuration works on this host."
-    name, default = known[recommended.key], result.against(result.contest.default)
     tried, candidates = len(result.contest.cells), result.candidates
     part = f"{tried} of {candidates} tried" if tried < candidates else ""
     of = f" ({part})" if part else ""
+    if result.advice == "unfinished":
+        leading = _leading(result) if bounds else ""
+        return f"The race is not complete{of}.{leading} Continue it with `--resume`."
+    if recommended is None:
+        return "No configuration works on this host."
+    name, default = known[recommended.key], result.against(result.contest.default)
     if result.advice == "keep the default":
         return f"Keep the default: no configuration tried is clearly better{of}."
     if result.contest.default is None or default is None:
@@ -370,6 +371,16 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         compared = compared.partition(" (")[0]
     best = f" (best of {part})" if part else ""
     return f"Use {name}: {compared} than the default{best}."
+
+
+def _leading(result: TuneResult) -> str:
+    """What leads a race that has not ended, if it is something else than the default."""
+    first = next(iter(result.ranked), None)
+    comparison = None if first is None else result.compared_with_default(first)
+    if first is None or comparison is None:
+        return ""
+    compared = how_compared(comparison, result)
+    return f" {capital(names(result)[first])} leads so far, against the default: {compared}."
 
 
 def provenance(result: TuneResult, record: str) -> tuple[str, ...]:

@@ -182,6 +182,7 @@ def test_a_race_that_was_killed_is_unfinished(most: int) -> None:
     assert result.advice == "unfinished"
     assert result.recommended is None
     assert "--resume" in headline(result)
+    assert in_order(headline(result), "leads", "95 %") == (most > 3)
 
 
 @pytest.mark.parametrize(("objective", "recommended"), [("latency", BOUND), ("cost", ONE_CPU)])
