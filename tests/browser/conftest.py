@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
-from browser.pages import DESK, PAGES, Tabs, Windows
+from browser.pages import PAGES, Visit, Windows
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from support.commit_sample import a_commit_comparison
@@ -95,32 +95,12 @@ def windows(chromium: Browser) -> Windows:
 
 
 @pytest.fixture(scope="module")
-def all_tabs(chromium: Browser) -> Tabs:
-    """The tabs of every page in turn."""
-    return Tabs(chromium)
+def window(chromium: Browser) -> Visit:
+    """The window in which every page is visited in turn."""
+    return Visit(chromium)
 
 
 @pytest.fixture(scope="module")
-def tabs(all_tabs: Tabs, sites: Path, name: str) -> Tabs:
-    all_tabs.file = sites / name
-    return all_tabs
-
-
-@pytest.fixture
-def width() -> int:
-    """In pixels; a test that is about several has it as a parameter."""
-    return DESK
-
-
-@pytest.fixture
-def loaded_page(tabs: Tabs, width: int) -> Page:
-    """A page as it was loaded, which is looked at and left as it is."""
-    return tabs[width].as_loaded()
-
-
-@pytest.fixture
-def fresh_page(tabs: Tabs, width: int) -> Iterator[Page]:
-    """A page as it was loaded, with which a test may do as it likes."""
-    tab = tabs[width]
-    yield tab.as_loaded()
-    tab.is_changed = True
+def visit(window: Visit, sites: Path, name: str) -> Visit:
+    window.load(sites / name)
+    return window

@@ -1,4 +1,4 @@
-"""The pages under test, and browser tabs that load each page as seldom as possible."""
+"""The pages under test, and windows that load each page as seldom as possible."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SCENARIO = "scenario/resnet50-inference.html"
 HISTORY = "past/scenario/resnet50-inference.html"
 BENCHMARK_PAGE = "past/history/io.Read.time_read-b69fd9f5.html"
 COMMITS_SIDES = "commits/scenario/a-scenario.commits.html"
+# One of each kind, and of those that have more parts in one site than in another, both.
 PAGES = (
     "index.html",
-    SCENARIO,
     "claims.html",
     "empty/index.html",
     "past/index.html",
@@ -26,7 +26,6 @@ PAGES = (
     BENCHMARK_PAGE,
     "past/scenario/torchserve.html",
     "past/run/r1.html",
-    "past/run/served.html",
     "past/host/bench-01-0123456789ab.html",
     "past/hosts.html",
     "past/compare.html",
@@ -34,7 +33,6 @@ PAGES = (
     f"past/{COMMITS_PAGE}",
     "fleet/hosts.html",
     "fleet/history.html",
-    "commits/index.html",
     COMMITS_SIDES,
 )
 PHONE, DESK, HEIGHT = 390, 1280, 900
@@ -47,6 +45,12 @@ UNFOLD = """(async () => {
     }
 })()"""
 
+# As set in a browser's settings, or on the root of a page by a reader.
+TEXT_SIZE = """percent => {
+    document.documentElement.style.fontSize = percent === 100 ? '' : `${percent}%`;
+}"""
+
+COLOURS = ("color-contrast", "link-in-text-block")
 Scheme = Literal["light", "dark"]
 
 
@@ -81,66 +85,55 @@ class Windows:
         return page
 
 
-class Tab:
-    """A tab of one width: tests look at the page in it, which is loaded as seldom as possible.
+class Visit:
+    """A visit that tests of one page share, since to load a page for each of them takes minutes.
 
     Attributes:
         page: The page.
-        said: What it has put on the console since it was loaded, errors included.
-        asked: The addresses it has asked for since, its own the first.
-        is_changed: Whether it has to be loaded, because a test has done something to it.
-    """
-
-    def __init__(self, chromium: Browser, width: int) -> None:
-        """Open a window so many pixels wide, and load nothing yet."""
-        self._address, self._width = "", width
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.is_changed = True
-        self.page = chromium.new_context().new_page()
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-
-    def turn_to(self, address: str) -> None:
-        """Load this address when the page is next asked for, unless it is there already."""
-        if address != self._address:
-            self._address, self.is_changed = address, True
-
-    def as_loaded(self) -> Page:
-        """The page as it is before anybody touches it."""
-        if self.is_changed:
-            self._load()
-        return self.page
-
-    def _load(self) -> None:
-        self.page.set_viewport_size({"width": self._width, "height": HEIGHT})
-        self.page.emulate_media(media="null", color_scheme="light")
-        self.said.clear()
-        self.asked.clear()
-        self.page.goto(self._address)
-        self.is_changed = False
-
-
-class Tabs:
-    """Tabs of the page under test, a width each, opened when first asked for.
-
-    Attributes:
-        file: The page under test.
+        console: What it has written on the console, errors included.
+        requests: The addresses that it has requested, its own first.
     """
 
     def __init__(self, chromium: Browser) -> None:
-        """Open nothing yet."""
-        self.file = Path()
-        self._chromium = chromium
-        self._tabs: dict[int, Tab] = {}
+        """Open a window, and load nothing yet."""
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self.page = chromium.new_context().new_page()
+        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("pageerror", lambda error: self.console.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self._file, self._is_unfolded = Path(), False
 
-    def __getitem__(self, width: int) -> Tab:
-        if width not in self._tabs:
-            self._tabs[width] = Tab(self._chromium, width)
-        tab = self._tabs[width]
-        tab.turn_to(self.file.as_uri())
-        return tab
+    def load(self, file: Path) -> None:
+        """Load a page as on a first visit."""
+        self.console.clear()
+        self.requests.clear()
+        self._file, self._is_unfolded = file, False
+        self._show(DESK, 100, "light")
+        self.page.goto(file.as_uri())
+
+    def folded(
+        self, width: int = DESK, *, text_percent: int = 100, scheme: Scheme = "light"
+    ) -> Page:
+        """The page as it was loaded, in a window so many pixels wide."""
+        if self._is_unfolded:
+            self.load(self._file)
+        return self._show(width, text_percent, scheme)
+
+    def unfolded(
+        self, width: int = DESK, *, text_percent: int = 100, scheme: Scheme = "light"
+    ) -> Page:
+        """The page with everything that can be opened open."""
+        if not self._is_unfolded:
+            self._show(DESK, 100, "light").evaluate(UNFOLD)
+            self._is_unfolded = True
+        return self._show(width, text_percent, scheme)
+
+    def _show(self, width: int, text_percent: int, scheme: Scheme) -> Page:
+        self.page.set_viewport_size({"width": width, "height": HEIGHT})
+        self.page.emulate_media(media="null", color_scheme=scheme)
+        self.page.evaluate(TEXT_SIZE, text_percent)
+        return self.page
 
 
 def wait_until(page: Page, expression: str, *, limit_ms: float = 10_000) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
 from browser.pages import DESK, PHONE, Windows, violations
-from corebound.analysis.change_history import build_change_history
+from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.wording import compared_bounds
 from corebound.present.compare import compare_table
@@ -71,14 +71,14 @@ def sha_of(at: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def histories() -> list[Series]:
-    return [a_history(number) for number in range(40)]
+def history() -> ChangeHistory:
+    return build_change_history([a_history(number) for number in range(24)])
 
 
 @pytest.fixture(scope="module")
-def compare_html(tmp_path_factory: pytest.TempPathFactory, histories: list[Series]) -> Path:
+def compare_html(tmp_path_factory: pytest.TempPathFactory, history: ChangeHistory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    site.write(SiteInputs(records=[], now=NOW, series=histories), folder)
+    site.write(SiteInputs(records=[], now=NOW, series=history.series), folder)
     return folder / "compare.html"
 
 
@@ -103,17 +103,22 @@ Row = tuple[str, ...]
 
 
 def rows_on(page: Page) -> set[Row]:
-    rows = page.locator(".pair tbody tr").all()
-    found = set()
-    for row in rows:
-        name = row.locator("th small").inner_text().partition(",")[0]
-        values = [text.split("\n")[0] for text in row.locator("td").all_inner_texts()]
-        found.add((name, *values[:-1], values[-1].split()[-1]))
-    return found
+    rows: list[list[str]] = page.locator(".pair tbody tr").evaluate_all(
+        """rows => rows.map(row => [row.querySelector('th small').innerText,
+            ...[...row.querySelectorAll('td')].map(cell => cell.innerText)])"""
+    )
+    return {
+        (
+            name.partition(",")[0],
+            *(text.split("\n")[0] for text in told),
+            judged.split("\n")[0].split()[-1],
+        )
+        for name, *told, judged in rows
+    }
 
 
-def rows_of_terminal(histories: list[Series], pair: tuple[int, int]) -> set[Row]:
-    comparison = compare_imported_commits("p", *shas(pair), build_change_history(histories))
+def rows_of_terminal(history: ChangeHistory, pair: tuple[int, int]) -> set[Row]:
+    comparison = compare_imported_commits("p", *shas(pair), history)
     told = zip(comparison.series, compare_table(comparison).rows, strict=True)
     return {
         (
@@ -131,15 +136,15 @@ def rows_of_terminal(histories: list[Series], pair: tuple[int, int]) -> set[Row]
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_browser_says_of_two_commits_what_the_terminal_does(
-    windows: Windows, compare_html: Path, histories: list[Series], pair: tuple[int, int]
+    windows: Windows, compare_html: Path, history: ChangeHistory, pair: tuple[int, int]
 ) -> None:
     page = compared_here(windows, compare_html, pair)
 
-    assert rows_on(page) == rows_of_terminal(histories, pair)
+    assert rows_on(page) == rows_of_terminal(history, pair)
 
 
-def test_pairs_are_of_every_verdict(histories: list[Series]) -> None:
-    verdicts = {row[-1] for pair in PAIRS for row in rows_of_terminal(histories, pair)}
+def test_pairs_are_of_every_verdict(history: ChangeHistory) -> None:
+    verdicts = {row[-1] for pair in PAIRS for row in rows_of_terminal(history, pair)}
 
     assert verdicts >= {"faster", "slower", "equivalent", "inconclusive", "less", "more"}
 

@@ -11,7 +11,17 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Page
 
-from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, Windows, wait_until
+from browser.pages import (
+    DESK,
+    HEIGHT,
+    HISTORY,
+    PHONE,
+    TEXT_SIZE,
+    UNFOLD,
+    Scheme,
+    Windows,
+    wait_until,
+)
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
@@ -19,13 +29,7 @@ from support import needs
 from support.build import a_point, a_series
 from support.report_sample import NOW
 
-pytestmark = [
-    pytest.mark.browser,
-    needs.chromium,
-    needs.libatomic,
-]
-# In the settings of a browser, or on a page's root by who reads it.
-SIZE = "size => document.documentElement.style.fontSize = `${size}%`"
+pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 
 
 @pytest.fixture
@@ -45,47 +49,52 @@ def boxes(page: Page, selector: str) -> list[dict[str, float]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("width", "text_percent"),
-    [(PHONE, 100), (PHONE, 150), (700, 100), (860, 100), (DESK, 150), (DESK, 200)],
-)
-def test_intervals_are_distinguishable_at_any_window_and_text_size(
-    past: Page, width: int, text_percent: int
-) -> None:
-    past.set_viewport_size({"width": width, "height": 900})
-    past.evaluate(SIZE, text_percent)
+def test_intervals_are_distinguishable_at_any_window_and_text_size(past: Page) -> None:
+    sizes = ((PHONE, 100), (PHONE, 150), (700, 100), (860, 100), (DESK, 150), (DESK, 200))
+    for width, text_percent in sizes:
+        past.set_viewport_size({"width": width, "height": HEIGHT})
+        past.evaluate(TEXT_SIZE, text_percent)
 
-    plots = boxes(past, ".forest td.plot svg")
-    labels = boxes(past, ".forest .axis span span")
+        plots = boxes(past, ".forest td.plot svg")
+        labels = boxes(past, ".forest .axis span span")
 
-    # 18 letters of text, of which an axis has a label of four or five each.
-    assert min(plot["width"] for plot in plots) >= 12 * 16 * text_percent / 100
-    assert len(labels) >= 2
-    for first, second in itertools.pairwise(labels):
-        assert first["right"] < second["left"]
-    assert past.evaluate("document.documentElement.scrollWidth") <= width
+        # 18 letters of text, of which an axis has a label of four or five each.
+        assert min(plot["width"] for plot in plots) >= 12 * 16 * text_percent / 100
+        assert len(labels) >= 2
+        for first, second in itertools.pairwise(labels):
+            assert first["right"] < second["left"]
+        assert past.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("place", ["history-others", "history-points"])
-def test_an_opened_command_covers_the_sticky_column_on_a_phone(
-    windows: Windows, sites: Path, place: str
-) -> None:
-    page = windows.open(sites / HISTORY, width=PHONE)
-    page.evaluate(UNFOLD)
-    page.evaluate("document.querySelectorAll('.scroll').forEach(node => node.scrollLeft = 9999)")
+def test_the_bars_beside_the_headline_are_on_one_scale(windows: Windows, sites: Path) -> None:
+    for width in (PHONE, DESK):
+        page = windows.open(sites / "index.html", width=width)
 
-    at_its_left = page.evaluate(
-        """place => [...document.querySelectorAll(`#${place} td > details > code`)].map(node => {
-            node.scrollIntoView({ behavior: 'instant', block: 'center', inline: 'nearest' });
-            const { left, top } = node.getBoundingClientRect();
-            const seen = document.elementFromPoint(Math.max(left, 20) + 4, top + 8);
-            return seen === node;
-        })""",
-        place,
-    )
+        rooms, bars = boxes(page, ".duel .bar"), boxes(page, ".duel .bar i")
 
-    assert at_its_left
-    assert all(at_its_left)
+        assert len(rooms) == len(bars) == 2
+        assert {round(bar["left"]) for bar in bars} == {round(rooms[0]["left"])}
+        assert max(bar["width"] for bar in bars) <= rooms[0]["width"]
+        assert min(bar["width"] for bar in bars) > 0
+
+
+def test_an_opened_command_covers_the_sticky_column_on_a_phone(past: Page) -> None:
+    past.set_viewport_size({"width": PHONE, "height": HEIGHT})
+    past.evaluate(UNFOLD)
+    past.evaluate("document.querySelectorAll('.scroll').forEach(node => node.scrollLeft = 9999)")
+
+    for place in ("history-others", "history-points"):
+        at_its_left = past.evaluate(
+            """selector => [...document.querySelectorAll(selector)].map(node => {
+                node.scrollIntoView({ behavior: 'instant', block: 'center', inline: 'nearest' });
+                const { left, top } = node.getBoundingClientRect();
+                return document.elementFromPoint(Math.max(left, 20) + 4, top + 8) === node;
+            })""",
+            f"#{place} td > details > code",
+        )
+
+        assert at_its_left
+        assert all(at_its_left)
 
 
 # Text of the row that lies under its opened command, for each of them.
@@ -107,18 +116,19 @@ UNDER = """() => [...document.querySelectorAll('td > details[open] > code')].map
 })"""
 
 
-@pytest.mark.parametrize("width", [PHONE, 700, DESK])
 @pytest.mark.parametrize("name", ["index.html", "history.html", "run/served.html"])
 def test_an_opened_command_hides_nothing_of_its_row(
-    windows: Windows, sites: Path, name: str, width: int
+    windows: Windows, sites: Path, name: str
 ) -> None:
-    page = windows.open(sites / "past" / name, width=width)
+    page = windows.open(sites / "past" / name)
     page.evaluate(UNFOLD)
 
-    hidden = page.evaluate(UNDER)
+    for width in (PHONE, 700, DESK):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        hidden = page.evaluate(UNDER)
 
-    assert hidden
-    assert set(hidden) == {""}
+        assert hidden
+        assert set(hidden) == {""}
 
 
 def test_opening_details_does_not_change_the_height_of_the_chart_above(

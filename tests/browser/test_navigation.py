@@ -51,7 +51,6 @@ def search(page: Page) -> Locator:
 def test_a_slash_focuses_the_search_which_leads_to_a_benchmark(
     windows: Windows, sites: Path
 ) -> None:
-    page = windows.open(sites / SCENARIO)
     page = windows.open(sites / HISTORY)
 
     page.keyboard.press("/")
@@ -119,25 +118,28 @@ def test_the_index_is_loaded_when_the_search_is_first_focused(
     wait_until(page, "corebound.index?.length > 3")
 
 
-def test_a_command_is_copied(windows: Windows, sites: Path) -> None:
-    page = windows.open(sites / SCENARIO)
-    page.evaluate(
-        "() => { navigator.clipboard.writeText = async (text) => { window.copied = text } }"
-    )
+COPY = "() => { navigator.clipboard.writeText = async (text) => { window.copied = text } }"
+REFUSE = "() => { navigator.clipboard.writeText = () => Promise.reject() }"
+NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', {value: undefined})"
+SELECTED = "getSelection().toString().trim()"
 
-    button = page.locator("#reproduce").get_by_role("button", name="Copy command")
+
+def test_the_line_to_paste_is_copied(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / "index.html")
+    line = page.locator(".set code").inner_text()
+    page.evaluate(COPY)
+    button = page.locator(".set .copy")
+    expect(button).to_have_accessible_name(f"Copy {line}")
+
     button.click()
 
-    expect(button).to_have_count(0)
-    assert "corebound run" in page.evaluate("copied")
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(button).to_have_text("Copied")
+    assert page.evaluate("copied") == line
 
 
 def test_a_command_in_a_row_is_copied_alone(windows: Windows, sites: Path) -> None:
     page = windows.open(sites / PAST)
-    page.evaluate(
-        "() => { navigator.clipboard.writeText = async (text) => { window.copied = text } }"
-    )
+    page.evaluate(COPY)
     fold = page.locator("#scenarios details").first
     fold.locator("summary").click()
 
@@ -146,14 +148,27 @@ def test_a_command_in_a_row_is_copied_alone(windows: Windows, sites: Path) -> No
     assert page.evaluate("copied") == fold.locator("code").evaluate("node => node.firstChild.data")
 
 
-def test_without_a_clipboard_the_command_is_selected(windows: Windows, sites: Path) -> None:
-    page = windows.open(sites / SCENARIO)
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
+@pytest.mark.parametrize("closed", [REFUSE, NO_CLIPBOARD])
+def test_without_a_clipboard_the_line_is_selected(
+    windows: Windows, sites: Path, closed: str
+) -> None:
+    page = windows.open(sites / "index.html")
+    page.evaluate(closed)
 
-    page.locator("#reproduce").get_by_role("button", name="Copy command").click()
+    page.locator(".set .copy").click()
 
-    expect(page.get_by_role("button", name="Press Ctrl+C")).to_be_visible()
-    assert "corebound run" in page.evaluate("getSelection().toString()")
+    expect(page.locator(".set .copy")).to_have_text("Press Ctrl+C")
+    assert page.evaluate(SELECTED) == page.locator(".set code").inner_text()
+
+
+def test_a_click_selects_the_whole_line_without_a_script(windows: Windows, sites: Path) -> None:
+    page = windows.open(sites / "index.html", scripts=False)
+    line = page.locator(".set code")
+
+    line.click()
+
+    assert page.evaluate(SELECTED) == line.inner_text()
+    assert page.locator(".copy").count() == 0
 
 
 def test_every_section_has_a_visible_permalink(windows: Windows, sites: Path) -> None:

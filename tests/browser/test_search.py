@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from browser.pages import Windows, wait_until
+from browser.pages import DESK, HEIGHT, PHONE, Windows, wait_until
 from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
@@ -22,7 +22,8 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 # Accessibility as a screen reader turns it on.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--force-renderer-accessibility"]
-SCENARIOS = 120
+# More than a hundred, from where on rows out of sight are not laid out.
+SCENARIOS = 110
 LAST = f"Scenario number {SCENARIOS - 1:03}"
 TWO_MODULES = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
 LAID_OUT = """() => [...document.querySelectorAll('#scenarios tbody th a')]
@@ -54,14 +55,16 @@ def chromium() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(params=[390, 1280])
-def page(request: pytest.FixtureRequest, windows: Windows, overview: Path) -> Page:
-    page = windows.open(overview, width=request.param)
+@pytest.fixture
+def page(windows: Windows, overview: Path) -> Page:
+    page = windows.open(overview)
     page.emulate_media(reduced_motion="reduce")
     return page
 
 
-def test_distant_rows_are_not_laid_out(page: Page) -> None:
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_distant_rows_are_not_laid_out(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": HEIGHT})
     rows = page.locator("#scenarios tbody tr").count()
 
     assert rows == SCENARIOS
@@ -121,18 +124,24 @@ def test_a_search_keeps_the_rows_that_have_every_word(page: Page) -> None:
     assert page.get_by_role("status").inner_text() == ""
 
 
-def a_history(folder: Path, windows: Windows, names: Sequence[str]) -> Page:
+def a_history(folder: Path, names: Sequence[str]) -> Path:
     """The history's page of imported benchmarks that each stay as they are."""
     course = [1.0 + night % 3 / 1000 for night in range(20)]
     series = [a_series(course, project="p", title=name, scenario=name) for name in names]
     site.write(SiteInputs(records=[], now=NOW, series=series), folder)
-    return windows.open(folder / "history.html")
+    return folder / "history.html"
+
+
+@pytest.fixture(scope="module")
+def two_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    names = [*TWO_MODULES, "lone.time_7", "plot.time_Scénario"]
+    return a_history(tmp_path_factory.mktemp("history"), names)
 
 
 def test_a_search_opens_matches_and_restores_them_afterwards(
-    windows: Windows, tmp_path: Path
+    windows: Windows, two_modules: Path
 ) -> None:
-    page = a_history(tmp_path, windows, [*TWO_MODULES, "lone.time_7"])
+    page = windows.open(two_modules)
     folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
     only = page.get_by_role("searchbox", name="Filter, All series")
 
@@ -145,7 +154,7 @@ def test_a_search_opens_matches_and_restores_them_afterwards(
     assert [row.split()[0] for row in rows.all_inner_texts()] == ["lone.time_7"]
     assert (
         page.get_by_role("status").inner_text()
-        == "1\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}81\N{NO-BREAK SPACE}listed"
+        == "1\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}82\N{NO-BREAK SPACE}listed"
     )
     only.fill("")
     assert (page.locator("#series > details:visible").count(), rows.count()) == (3, 0)
@@ -157,7 +166,7 @@ def test_a_search_opens_matches_and_restores_them_afterwards(
 
 
 def test_the_search_is_above_everything_it_searches(windows: Windows, tmp_path: Path) -> None:
-    page = a_history(tmp_path, windows, [f"time_{which}" for which in range(35)])
+    page = windows.open(a_history(tmp_path, [f"time_{which}" for which in range(35)]))
     only, heading = page.get_by_role("searchbox"), page.locator("#series h3")
 
     above, below = only.bounding_box(), heading.bounding_box()
@@ -169,9 +178,9 @@ def test_the_search_is_above_everything_it_searches(windows: Windows, tmp_path: 
 
 
 def test_a_search_matches_headings_of_rows_and_ignores_accents(
-    windows: Windows, tmp_path: Path
+    windows: Windows, two_modules: Path
 ) -> None:
-    page = a_history(tmp_path, windows, [*TWO_MODULES, "plot.time_Scénario"])
+    page = windows.open(two_modules)
     only, rows = page.get_by_role("searchbox"), page.locator("#series tbody tr:visible")
 
     only.fill("scenario")
@@ -202,6 +211,6 @@ def test_a_link_to_a_row_works_during_a_search(page: Page) -> None:
 
 
 def test_a_short_list_has_no_search(windows: Windows, tmp_path: Path) -> None:
-    page = a_history(tmp_path, windows, TWO_MODULES[:9])
+    page = windows.open(a_history(tmp_path, TWO_MODULES[:9]))
 
     assert page.get_by_role("searchbox").count() == 0
