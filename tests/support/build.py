@@ -348,6 +348,19 @@ def a_launch(
     )
 
 
+def timed(ms: float, **of_launch: Any) -> Launch:
+    """A launch of thirty iterations of so many milliseconds."""
+    return a_launch(workers=(a_worker(wall_ns=(round(ms * 1e6),) * 30),), **of_launch)
+
+
+def timed_blocks(cell: Cell, ms: float, blocks: int = 6, **of_launch: Any) -> list[Launch]:
+    """Launches of a cell, half a per cent about a time, so that there is a spread at all."""
+    return [
+        timed(ms * (1 + 0.005 * (-1) ** block), cell=cell, block=block, **of_launch)
+        for block in range(blocks)
+    ]
+
+
 def a_window(
     *,
     from_ms: int = 0,

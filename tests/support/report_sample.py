@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import ChangeHistory, build_change_history
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults, past_results
+from corebound.analysis.scenario_result import ScenarioResult
 from corebound.machine.doctor.result import HostCheck, State
 from corebound.planning.commands import command
 from corebound.planning.models import Placement
@@ -36,8 +37,11 @@ from corebound.records.launch_record import (
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.report import site
-from corebound.report.inputs import RequestedComparison, SiteInputs
+from corebound.report.elements import Page
+from corebound.report.inputs import PageContext, RequestedComparison, SiteInputs
 from corebound.report.pages.benchmark import ImportedBenchmark
+from corebound.report.render import Kind, Renderer
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -64,6 +68,7 @@ from support.build import (
     an_answered,
     an_operator,
 )
+from support.paths import ROOT
 
 NOW = "2026-03-14T09:26:53+00:00"
 BLOCKS = 6
@@ -740,6 +745,30 @@ def a_benchmark(
         series=tuple(all_series),
         history=history or build_change_history(all_series),
     )
+
+
+def small_nights(number: int) -> list[Record]:
+    """A small scenario on so many days, with six launches of each cell."""
+    launches = tuple(
+        replace(a_launch(cell=cell, block=block, position=at), id=f"{block}-{at}")
+        for block in range(6)
+        for at, cell in enumerate(expand(a_scenario(), "a.yaml"))
+    )
+    return [
+        (a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T08:00:00Z"), launches)
+        for day in range(1, number + 1)
+    ]
+
+
+def page_of(result: ScenarioResult) -> Page:
+    """The page of a scenario of which nothing else is known."""
+    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
+
+
+def rendered(kind: Kind, page: object) -> str:
+    """A page as HTML."""
+    templates = (ROOT / "reports" / "templates").iterdir()
+    return Renderer({path.name: path.read_text("utf-8") for path in templates}).page(kind, page)
 
 
 def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from corebound.records.decisions import Decision
 from corebound.records.history import ANCHOR_UNIT, ANCHORED, MACHINE_KEY, HistoryPoints, Series
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays
 from corebound.stats.history.detection import THRESHOLD, change_points_of
-from corebound.stats.history.regressions import arrays_of
+from corebound.stats.history.regressions import Change, arrays_of
 from corebound.stats.intervals import Interval
 from support.build import a_point, a_series
 
@@ -88,3 +89,14 @@ def anchored_nights(
             )
         )
     return a_series([], host=ANCHORED, unit=ANCHOR_UNIT, points=HistoryPoints.of(points))
+
+
+def accepted(change: Change, because: str = "why not") -> Decision:
+    """The decision that a change is as it should be."""
+    return Decision(
+        id=change.id,
+        state="accepted",
+        because=because,
+        at="2027-01-01T00:00:00Z",
+        location=change.location,
+    )
