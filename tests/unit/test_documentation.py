@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -108,11 +109,17 @@ def test_each_scenario_or_fleet_and_each_part_of_one_is_valid(block: Block) -> N
     (load_fleet if is_fleet else load)(yaml.safe_dump(whole).encode(), str(block))
 
 
+@functools.cache
+def command_line() -> Any:
+    """The tree of all commands, which takes a while to make."""
+    return get_command(app)
+
+
 @pytest.mark.parametrize(("place", "line"), commands())
 def test_each_command_has_these_arguments_and_options(place: str, line: str) -> None:
     words = shlex.split(line.removeprefix("sudo "), comments=True)
     words = list(shell_words(words))[1:]
-    command: Any = get_command(app)
+    command = command_line()
     context = command.make_context("corebound", [], resilient_parsing=True)
     while hasattr(command, "get_command") and words:
         name = words.pop(0)

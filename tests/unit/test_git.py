@@ -15,7 +15,6 @@ from corebound.errors import HostError
 from corebound.records.commits import origin
 from corebound.records.run_record import Commit
 from corebound.workflow import reproduce
-from corebound.workflow.publish import Site, publish_to_branch
 from support.build import a_run, a_scenario
 
 SAID = "git is not installed.\n  Install it: `apt-get install git`."
@@ -64,16 +63,6 @@ def test_a_command_that_takes_too_long_fails(tmp_path: Path) -> None:
 
     assert not slow.succeeded
     assert slow.error == "it did not finish within 0 s"
-
-
-@pytest.mark.usefixtures("no_git")
-def test_a_site_is_not_published_to_a_branch(tmp_path: Path) -> None:
-    site = Site(folder=tmp_path, at="2026-01-02T03:04:05Z")
-
-    with pytest.raises(HostError) as caught:
-        publish_to_branch(site, "gh-pages", tmp_path)
-
-    assert str(caught.value) == f"{tmp_path}: {SAID}"
 
 
 @pytest.mark.usefixtures("no_git")

@@ -46,7 +46,3 @@ def test_a_banned_word_is_reported_with_its_replacement(
 )
 def test_code_and_json_values_are_not_text(tmp_path: Path, name: str, text: str) -> None:
     assert faults_of(tmp_path, name, text) == []
-
-
-def test_the_texts_of_this_repository_are_plain() -> None:
-    assert CHECK["find_faults"](ROOT) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,7 @@ from corebound.present.sections import Fact
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
-from corebound.report.pages.benchmark import (
-    benchmark_page,
-    benchmarks_of,
-    select_charts,
-)
+from corebound.report.pages.benchmark import benchmark_page, benchmarks_of, select_charts
 from corebound.report.pages.history import history_page
 from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
@@ -159,20 +156,16 @@ def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> Non
         assert row.within("details") is None
 
 
-def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured() -> None:
-    page = page_of(a_cell(1, days=range(20)), a_cell(2, days=range(80)))
+@pytest.mark.parametrize(("days", "has_ended"), [(range(20), True), (range(78, 80), False)])
+def test_what_has_ended_or_hardly_begun_stands_behind_what_goes_on(
+    days: range, has_ended: bool
+) -> None:
+    page = page_of(a_cell(1, days=days), a_cell(2, days=range(80)))
 
+    retired = page.benchmark.history.retired_series
     assert titles(page) == ["n=2", "n=1"]
-    assert [
-        panel.all_series[0].id in page.benchmark.history.retired_series for panel in page.charts
-    ] == [False, True]
-    assert "1 retired" in plain(page.hero.support)
-
-
-def test_what_has_hardly_begun_stands_behind_what_has_a_past() -> None:
-    page = page_of(a_cell(1, days=range(78, 80)), a_cell(2, days=range(80)))
-
-    assert titles(page) == ["n=2", "n=1"]
+    assert [panel.all_series[0].id in retired for panel in page.charts] == [False, has_ended]
+    assert ("1 retired" in plain(page.hero.support)) == has_ended
 
 
 def test_all_charts_of_a_page_have_one_axis_of_time() -> None:
@@ -195,27 +188,21 @@ def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
     assert (first.is_ordinal, second.is_ordinal) == (False, True)
 
 
-def test_charts_are_shared_out_among_machines() -> None:
-    all_series = [a_changed_cell(n, host=host) for host in ("a", "b", "c") for n in range(24)]
+@pytest.mark.parametrize(
+    ("cells", "charts"),
+    [
+        ({"a": 24, "b": 24, "c": 24}, {"a": 4, "b": 4, "c": 4}),
+        ({"a": 72, "b": 3}, {"a": 9, "b": 3}),
+    ],
+)
+def test_charts_are_shared_out_among_machines_as_far_as_each_has_cells(
+    cells: dict[str, int], charts: dict[str, int]
+) -> None:
+    all_series = [a_changed_cell(n, host=host) for host, most in cells.items() for n in range(most)]
 
     shown, _ = select_charts(a_benchmark(all_series, known_of(*all_series)))
 
-    assert [sum(series.host == host for series in shown) for host in ("a", "b", "c")] == [
-        4,
-        4,
-        4,
-    ]
-
-
-def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
-    all_series = [
-        *(a_changed_cell(n, host="a") for n in range(72)),
-        *(a_changed_cell(n, host="b") for n in range(3)),
-    ]
-
-    shown, _ = select_charts(a_benchmark(all_series, known_of(*all_series)))
-
-    assert [sum(series.host == host for series in shown) for host in ("a", "b")] == [9, 3]
+    assert Counter(series.host for series in shown) == charts
 
 
 def test_of_cells_without_a_change_two_have_a_chart() -> None:

@@ -20,13 +20,6 @@ def a_project(**document: Any) -> Scenario:
     return a_scenario(**{"workload": "m:f", "environment": "project", **document})
 
 
-def keys(scenario: Scenario) -> list[str]:
-    return [
-        cell.key
-        for cell in expand(with_compared_commits(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
-    ]
-
-
 @pytest.mark.parametrize(
     "matrix",
     [

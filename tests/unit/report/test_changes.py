@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
 from corebound.analysis.change_history import build_change_history, change_size, size_interval
 from corebound.analysis.commit_comparison import compare_imported_commits
 from corebound.analysis.wording import plain
-from corebound.cli.app import app
 from corebound.exchange.measures import more_is_better
-from corebound.present.changes import ChangeGroup, group_changes
+from corebound.present.changes import group_changes
 from corebound.records import history_files
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
@@ -28,10 +24,11 @@ from corebound.report.inputs import PageContext, SiteInputs
 from corebound.report.pages.compare import compare_page
 from corebound.report.pages.whats_new import whats_new
 from corebound.report.site import render_pages
-from corebound.stats.history.regressions import Change, analyse
-from support.asv_projects import import_asv, read_project, result_file, result_tree
+from corebound.stats.history.regressions import analyse
+from support.asv_projects import read_project, result_file, result_tree
 from support.build import a_series
 from support.report_sample import NOW, pages_of
+from support.series import accepted
 from support.tables import column
 
 WHY = "the <new> parser checks what it reads"
@@ -44,20 +41,13 @@ def stepped(cell: str = "n=1", seed: int = 1, since: int = 40) -> Series:
     return a_series(values, project="trees", scenario="io.read", cell=cell)
 
 
-def accepted(change: Change, because: str = WHY) -> Decision:
-    return Decision(
-        id=change.id, state="accepted", because=because, at="2027-01-01T00:00:00Z",
-        location=change.location,
-    )  # fmt: skip
-
-
 def made_of(*decisions: Decision) -> dict[str, str]:
     return pages_of((), series=(stepped(),), decisions=decisions)
 
 
 def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
     (change,) = analyse([stepped()]).changes
-    decision = replace(accepted(change), id="as it was called when it was seen first")
+    decision = replace(accepted(change, WHY), id="as it was called when it was seen first")
 
     assert build_change_history([change.series], decisions=[decision]).because(change) == WHY
     assert build_change_history([change.series]).because(change) == ""
@@ -65,7 +55,7 @@ def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
 
 def test_the_reason_of_what_came_back_is_none() -> None:
     (change,) = analyse([stepped()]).changes
-    fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
+    fixed = replace(accepted(change, WHY), state="fixed", at=change.series.points[45].at)
 
     history = build_change_history([change.series], decisions=[fixed])
 
@@ -73,20 +63,11 @@ def test_the_reason_of_what_came_back_is_none() -> None:
     assert history.because(change) == ""
 
 
-@pytest.mark.parametrize(("since", "status"), [(40, "open"), (60, "new")])
-def test_a_change_of_the_last_30_runs_is_new_as_its_commit_is(since: int, status: str) -> None:
-    (change,) = analyse([stepped(since=since)]).changes
-    history = build_change_history([change.series])
-
-    assert ChangeGroup.of([change], history).status_cell.word.word == status
-    assert history.assessed[change.id].status == status
-
-
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])
 def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
     (change,) = analyse([stepped()]).changes
 
-    text = made_of(accepted(change))[page]
+    text = made_of(accepted(change, WHY))[page]
 
     assert "because the &lt;new&gt; parser checks what it reads" in text
     assert "because the &lt;new" not in made_of()[page]
@@ -95,7 +76,7 @@ def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
 def test_the_table_for_machines_has_the_reason() -> None:
     (change,) = analyse([stepped()]).changes
 
-    (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
+    (line,) = csv.DictReader(made_of(accepted(change, WHY))["data/changes.csv"].splitlines())
 
     assert (line["status"], line["because"]) == ("acknowledged", WHY)
 
@@ -110,7 +91,7 @@ def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() 
         history = build_change_history([change.series for change in changes], decisions=decisions)
         return len(group_changes(history.changes, history))
 
-    assert rows([accepted(change) for change in changes]) == 1
+    assert rows([accepted(change, WHY) for change in changes]) == 1
     assert rows(told) == 2
 
 
@@ -260,33 +241,3 @@ def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
     assert f"1 series {text}" in plain(page.hero.verdict)
     (judged,) = column(page.findings, "verdict")
     assert judged.text == f"{sign} {word}"
-
-
-def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> None:
-    history_files.keep("trees", [a_rate(0.85)], tmp_path)
-    parts = shlex.split(f"compare {EARLY} {LATE} --records")
-
-    said = CliRunner().invoke(app, [*parts, str(tmp_path)])
-    document = json.loads(CliRunner().invoke(app, [*parts, str(tmp_path), "--json"]).stdout)
-
-    assert "▼ less" in said.stdout
-    assert "slower" in json.dumps(document)
-
-
-def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) -> None:
-    about = {"track_rate": {"unit": "particles / second"}}
-    files = [
-        result_file(
-            {"track_rate": [[value], []]},
-            commit_hash=f"{day:040x}",
-            date=1_600_000_000_000 + day * 86_400_000,
-        )
-        for day, value in enumerate(a_rate(0.85).points.measured)
-    ]
-    tree = result_tree(tmp_path, *files, benchmarks=about)
-    import_asv(tree)
-    parts = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
-
-    document = json.loads(CliRunner().invoke(app, parts).stdout)
-
-    assert [one["regression"] for one in document["changes"]] == [True]

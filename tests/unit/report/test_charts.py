@@ -36,15 +36,12 @@ from corebound.report.charts.lines import (
     envelope,
     trace_svg,
 )
-from corebound.report.charts.topology import topology_html
 from corebound.report.charts.value_bars import ValueBars
 from corebound.report.scenario.scaling import scaling
-from corebound.report.scenario.threads import affinity_cpus, placed_cells
 from corebound.scenario.matrix import expand
 from corebound.stats.launch_summary import CellSummary, summarise
-from support.build import a_comparison, a_launch, a_run, a_scenario, a_worker
+from support.build import a_comparison, a_launch, a_run, a_scenario, a_worker, timed
 from support.markup import parse_xml
-from support.report_sample import a_sample
 
 RATIOS = st.floats(min_value=0.001, max_value=1000)
 
@@ -81,10 +78,7 @@ def test_an_axis_of_effects_has_few_ticks_with_1_among_them_and_no_ratio_below_1
 
 
 def a_summary(*each_ms: float) -> CellSummary:
-    launches = [
-        a_launch(block=block, workers=(a_worker(wall_ns=(round(ms * 1e6),) * 30),))
-        for block, ms in enumerate(each_ms)
-    ]
+    launches = [timed(ms, block=block) for block, ms in enumerate(each_ms)]
     return summarise(launches[0].cell, tuple(launches), "auto")
 
 
@@ -186,41 +180,27 @@ def test_an_envelope_keeps_both_extremes_and_the_order(values: list[float], most
     assert max(values) == max(value for _, value in points)
 
 
+def a_trace(*values: float, cut: int = 0) -> str:
+    return trace_svg(
+        Trace(mode="m-none", values=values, cut=cut, axis=linear_axis(0, 10), alt_text="times")
+    )
+
+
 def test_a_trace_shades_what_was_cut() -> None:
-    axis = linear_axis(0, 10)
-    trace = Trace(
-        mode="m-none", values=(9.0, 5.0, 5.0, 5.0, 5.0), cut=1, axis=axis, alt_text="times"
-    )
-
     # One of five iterations: the cut lies half way to the second, an eighth along.
-    assert path(trace_svg(trace), "wash") == "M0 0H125.0V1000H0z"
-    assert 'class="wash"' not in trace_svg(
-        Trace(mode="m-none", values=(5.0, 5.0), cut=0, axis=axis, alt_text="times")
-    )
-
-
-def test_drawings_hold_no_text_that_would_stretch() -> None:
-    axis = linear_axis(0.5, 2)
-
-    assert not re.search(r"<text", drawn_row(axis))
+    assert path(a_trace(9.0, 5.0, 5.0, 5.0, 5.0, cut=1), "wash") == "M0 0H125.0V1000H0z"
+    assert 'class="wash"' not in a_trace(5.0, 5.0)
 
 
 def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edge() -> None:
-    axis = linear_axis(0, 10)
-    trace = Trace(
-        mode="m-none", values=(30.0, 20.0, 5.0, 15.0, 5.0), cut=0, axis=axis, alt_text="times"
-    )
-
     # From 20 to 5 a line is at 10 two thirds of the way, from 5 to 15 half of it.
-    assert path(trace_svg(trace), "ln") == "M417 0l83 500 125-500M875 0l125 500"
+    drawn = path(a_trace(30.0, 20.0, 5.0, 15.0, 5.0), "ln")
+
+    assert drawn == "M417 0l83 500 125-500M875 0l125 500"
 
 
 def test_a_trace_wholly_above_the_scale_draws_no_line() -> None:
-    trace = Trace(
-        mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), alt_text="times"
-    )
-
-    assert 'class="ln' not in trace_svg(trace)
+    assert 'class="ln' not in a_trace(30.0, 20.0)
 
 
 def a_study(times_ms: dict[str, float]) -> ScenarioResult:
@@ -325,14 +305,6 @@ def test_a_line_joins_the_two_launches_of_each_pair_in_the_order_they_ran() -> N
     )
 
 
-def test_a_launch_of_the_slow_mode_is_a_ring() -> None:
-    svg = launches_svg(a_launch_chart([11.0, 19.0]))
-
-    (rings,) = re.findall(r'class="hole" d="([^"]*)"', svg)
-    assert rings.startswith("M900 ")
-    assert rings.count("M") == 1
-
-
 def test_enough_launches_of_two_modes_have_a_shape_with_two_tops() -> None:
     fast = [11 + number / 10 for number in range(6)]
     slow = [17 + number / 10 for number in range(6)]
@@ -347,25 +319,6 @@ def test_enough_launches_of_two_modes_have_a_shape_with_two_tops() -> None:
         == 2
     )
     assert "shape" not in launches_svg(a_launch_chart(fast))
-
-
-def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:
-    (result,) = latest_results([a_sample()])
-
-    best, *_ = placed_cells(result)
-
-    assert result.winner is not None
-    assert best is result.winner.cell
-    assert best.placement is not None
-    drawn = topology_html(result.run.host.topology, affinity_cpus(best.placement))
-    wanted = sorted(int(cpu) for slot in best.placement.slots for cpu in slot.cpus)
-    assert sorted(map(int, re.findall(r'"cpu taken"><span>(\d+)', drawn))) == wanted
-
-
-def test_a_machine_alone_has_no_cpu_marked() -> None:
-    run, _ = a_sample()
-
-    assert "taken" not in topology_html(run.host.topology)
 
 
 def test_no_label_of_an_axis_of_effects_touches_the_one_of_no_effect() -> None:

@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.wording import plain
-from corebound.present.sections import Commits, text_of
+from corebound.present.sections import text_of
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.charts.commits import CommitBar, commit_bars_svg, presence_svg, step_svg
 from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages import history as history_module
 from corebound.report.pages.history import history_page
-from support.build import a_point, a_series
 from support.markup import parse_html
 from support.report_sample import NOW, pages_of
 from support.series import a_stepped_series
@@ -127,23 +126,6 @@ def test_an_environment_change_of_most_series_is_a_line_between_the_bars() -> No
     still = replace(a_stepped_series("a", 1.2), host="other", host_name="other")
     (timeline,) = page_of(moved(a_stepped_series("a", 1.2)), still).timelines
     assert [what for _, what in timeline.borders] == ["host: kernel 6.1 to 6.2"]
-
-
-def test_missing_values_are_one_row_a_reason_with_the_commit_they_began_with() -> None:
-    points = [
-        a_point(None if day >= 45 else 1e6, day=day, missing="timed out" if day >= 45 else None)
-        for day in range(60)
-    ]
-    lost = [
-        a_series([], points=HistoryPoints.of(points), scenario=name, title=name, project="p")
-        for name in "xy"
-    ]
-
-    (row,) = page_of(a_stepped_series("a", 1.2), *lost).failures.rows
-
-    assert [text_of(cell) for cell in row[:3]] == ["timed out (p)", "2", "x; y"]
-    assert isinstance(row[4], Commits)
-    assert row[4].link == "#commit-0000000000"
 
 
 def test_secondary_benchmarks_are_marked_by_word_and_can_be_hidden() -> None:

@@ -7,31 +7,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import compare_runs, recent_pairs
 from corebound.records.jsonl import UnreadLaunches
 from corebound.records.launch_record import Launch
 from corebound.report import site
 from corebound.report.downloads import comparison_csv
 from corebound.report.inputs import SiteInputs
-from corebound.scenario.matrix import expand
-from support.build import a_launch, a_machine, a_run, a_scenario
+from support.build import a_machine, a_run, a_scenario
 from support.markup import Element, by_id, parse_html
-from support.report_sample import NOW, first_site, pages_of, whole_site
-
-
-def nights(number: int) -> list[Record]:
-    """A small scenario on so many days, with six launches of each cell."""
-    scenario = a_scenario()
-    launches = tuple(
-        replace(a_launch(cell=cell, block=block, position=at), id=f"{block}-{at}")
-        for block in range(6)
-        for at, cell in enumerate(expand(scenario, "a.yaml"))
-    )
-    return [
-        (a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T08:00:00Z"), launches)
-        for day in range(1, number + 1)
-    ]
+from support.report_sample import NOW, first_site, pages_of, site_over_time, small_nights
 
 
 def linked_pairs(page: str) -> dict[str, str]:
@@ -55,7 +39,7 @@ def test_recent_pairs_are_of_one_host_and_a_common_scenario() -> None:
 
 
 def test_each_two_of_the_latest_five_runs_of_a_host_have_a_page() -> None:
-    pages = pages_of(nights(6))
+    pages = pages_of(small_nights(6))
 
     pairs = linked_pairs(pages["compare.html"])
     assert set(pairs) == {
@@ -65,7 +49,7 @@ def test_each_two_of_the_latest_five_runs_of_a_host_have_a_page() -> None:
 
 
 def test_the_numbers_are_those_of_corebound_compare() -> None:
-    records = nights(3)
+    records = small_nights(3)
     pages = pages_of(records)
 
     # `corebound compare r1 r2` calls the same function with the same results of earlier runs.
@@ -77,7 +61,7 @@ def test_a_comparison_is_made_once(tmp_path: Path) -> None:
     def unreadable() -> tuple[Launch, ...]:
         raise AssertionError("nobody has to look at these")
 
-    records = nights(4)
+    records = small_nights(4)
     stamps = {run.id: "as it was" for run, _ in records}
 
     def write(oldest: Sequence[Launch]) -> bytes:
@@ -92,7 +76,7 @@ def test_a_comparison_is_made_once(tmp_path: Path) -> None:
 
 
 def test_runs_of_different_environments_have_no_page() -> None:
-    (first, launches), second, third = nights(3)
+    (first, launches), second, third = small_nights(3)
     upgraded = replace(first, host=replace(first.host, kernel="7.0.0"))
 
     pages = pages_of([(upgraded, launches), second, third])
@@ -112,7 +96,7 @@ def choices(page: str) -> dict[str, list[str]]:
 
 
 def test_runs_are_chosen_by_host_and_commits_by_project() -> None:
-    page = whole_site()["compare.html"]
+    page = site_over_time()["compare.html"]
 
     groups = choices(page)
     # The latest first; a run of another scenario can be chosen too, as for the command.

@@ -85,29 +85,6 @@ def test_the_filled_share_of_a_row_is_the_share_of_time_its_cpu_was_used(drawn: 
     assert shares == pytest.approx([used(drawn, cpu) for cpu in range(drawn.cpus)], abs=0.01)
 
 
-@pytest.mark.parametrize("number", [1, 2, 16, 384])
-def test_a_cpu_without_idle_time_fills_its_row_whatever_its_threads(number: int) -> None:
-    noise = random.Random(number)  # no secret
-    tracks = [
-        # Each thread moves between both CPUs, and together they use all of both.
-        a_track(
-            at % INKS,
-            *(
-                (step % 2, *ends)
-                for step, ends in enumerate(itertools.pairwise([0, *_moments(noise, 20), 1]))
-            ),
-            share=2 / number,
-        )
-        for at in range(number)
-    ]
-
-    shares = filled(cpu_time_svg(a_launch(*tracks)), 2)
-
-    expected = [used(a_launch(*tracks), cpu) for cpu in range(2)]
-    assert shares == pytest.approx(expected, abs=0.01)
-    assert number < 16 or min(shares) > 0.9
-
-
 @pytest.mark.parametrize("cpus", [16, 384])
 def test_each_process_fills_its_share_of_the_time_of_all_cpus_at_384_threads(cpus: int) -> None:
     cuts = list(itertools.pairwise([0, *_moments(random.Random(cpus), 30), 1]))  # no secret
@@ -129,12 +106,6 @@ def test_each_process_fills_its_share_of_the_time_of_all_cpus_at_384_threads(cpu
     assert sum(areas) == pytest.approx(whole, abs=0.01)
     ran = [(1 + ink) / 78 * whole for ink in range(12)]
     assert areas == pytest.approx(ran, abs=0.005)
-
-
-def test_a_thread_that_used_half_of_its_cpu_fills_half_of_its_row() -> None:
-    thread = a_track(0, (1, 0.0, 1.0), share=0.5)
-
-    assert filled(cpu_time_svg(a_launch(thread)), 2) == pytest.approx([0.0, 0.5])
 
 
 def test_threads_that_share_a_cpu_take_turns_in_proportion_to_their_cpu_time() -> None:

@@ -7,48 +7,23 @@ import io
 import itertools
 import json
 import re
-from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pytest
 
-from corebound.report import site
+from corebound.analysis.host_records import group_by_host
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.history import HistoryChart, SeriesTrack, history_svg
-from corebound.report.inputs import SiteInputs
-from support.report_sample import NOW, sample_calibrations, sample_records, sample_steady_history
-
-HOST = "host/bench-01-0123456789ab.html"
+from corebound.report.downloads import host_json
+from support.report_sample import sample_calibrations, sample_records, site_over_time
 
 
-@pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    site.write(
-        SiteInputs(
-            records=sample_records(),
-            now=NOW,
-            past=sample_steady_history(),
-            calibrations=sample_calibrations(),
-        ),
-        folder,
-    )
-    return folder
+def test_a_comparison_of_two_runs_has_every_figure_as_csv() -> None:
+    site = site_over_time()
+    rows = list(csv.DictReader(io.StringIO(site["data/compare/r0-r1.csv"])))
 
-
-def downloads_of(out: Path, page: str) -> dict[str, str]:
-    """What a page links as data, by its ending; each is there."""
-    path = PurePosixPath(page).parent
-    addresses = re.findall(r'href="([^"]*data/[^"]+)"', (out / page).read_text())
-    return {address: (out / path / address).resolve().read_text() for address in addresses}
-
-
-def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
-    ((address, text),) = downloads_of(out, "compare/r0-r1.html").items()
-    rows = list(csv.DictReader(io.StringIO(text)))
-
-    assert address == "../data/compare/r0-r1.csv"
+    assert 'href="../data/compare/r0-r1.csv"' in site["compare/r0-r1.html"]
     assert len(rows) == 15
     worse = next(row for row in rows if row["cell"] == "binding=physical-cores,threads=default")
     assert (worse["before_run"], worse["after_run"]) == ("r0", "r1")
@@ -61,11 +36,14 @@ def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
     assert worse["command"].startswith("corebound run ")
 
 
-def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
-    ((address, text),) = downloads_of(out, HOST).items()
-    document = json.loads(text)
+def test_a_host_has_all_that_its_page_shows_as_json() -> None:
+    host, *_ = (
+        host
+        for host in group_by_host(sample_records(), sample_calibrations())
+        if host.latest_runs[0].host.name == "bench-01"
+    )
+    document = json.loads(host_json(host))
 
-    assert address == "../data/host/bench-01-0123456789ab.json"
     assert document["host"]["name"] == "bench-01"
     assert [node["id"] for node in document["host"]["topology"]["nodes"]] == [0, 1]
     assert document["noise"][0]["noise"][0] == {

@@ -22,7 +22,7 @@ from corebound.analysis.change_history import (
     change_size,
     size_interval,
 )
-from corebound.analysis.wording import last_measured, latest_value, plain
+from corebound.analysis.wording import latest_value, plain
 from corebound.present.changes import recovery
 from corebound.present.sections import Commands, Commits, Items, Value, text_of
 from corebound.records.decisions import Answer, Confirmation, Decision
@@ -43,7 +43,7 @@ from corebound.stats.intervals import Interval
 from support.build import a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import parse_xml
 from support.report_sample import NOW, pages_of
-from support.series import a_stepped_series
+from support.series import accepted
 from support.texts import in_order
 
 figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
@@ -63,18 +63,23 @@ def known_of(
     return build_change_history(series, decisions=decisions, confirmations=confirmations)
 
 
-def accepted(change: Change) -> Decision:
-    return Decision(
-        id=change.id, state="accepted", because="why not", at=NOW, location=change.location
-    )
-
-
 def measured_again(change: Change, answer: Answer) -> Confirmation:
     """What a re-run of both commits said after the last night."""
     return Confirmation(
         schema=1, id=change.id, location=change.location, answer=answer, both=True, how="somehow",
         at=NOW, last_point=change.series.points[-1].at, run=None, ratio=None, interval=None,
     )  # fmt: skip
+
+
+def doubted(history: ChangeHistory) -> ChangeHistory:
+    """The same, whose only change is not clear among so many series."""
+    (change,) = (replace(change, clear=False) for change in history.changes)
+    return replace(
+        history,
+        changes=(),
+        unclear=(change,),
+        assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
+    )
 
 
 def panel_of(*series: Series, most_points: int = 500) -> Content:
@@ -189,16 +194,6 @@ def a_bounded(reach: float) -> Series:
     )
 
 
-def test_intervals_that_fit_are_drawn_whole() -> None:
-    panel = panel_of(a_bounded(1.02))
-
-    assert 'class="open' not in history_svg(panel.chart)
-    assert "bars: 95 % intervals;" in panel.caption
-    assert "arrowheads" not in panel.caption
-    assert panel.chart.axis.low <= 2.9 / 1.02 + 1e-9
-    assert panel.chart.axis.high >= 3.2 * 1.02 - 1e-9
-
-
 def test_an_interval_that_leaves_the_chart_has_an_arrowhead_there_and_the_caption_says_so() -> None:
     panel = panel_of(a_bounded(1.5))
 
@@ -206,29 +201,6 @@ def test_an_interval_that_leaves_the_chart_has_an_arrowhead_there_and_the_captio
     # Every one does so at both ends.
     assert (heads.count(" 0l"), heads.count(" 300l")) == (20, 20)
     assert in_order(panel.caption, "95 %", "arrowheads", "beyond the chart")
-
-
-def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
-    lost = a_series([1.0, 1.0, None, 1.0, 1.0])
-    days = (0, 1, 2, 9, 10)
-    paused = replace(a_series([]), points=HistoryPoints.of(a_point(1.0, day=day) for day in days))
-
-    for series in (lost, paused):
-        (track,) = panel_of(series).chart.tracks
-        assert len(track.starts) == 2
-    assert len(panel_of(lost).chart.tracks[0].missing) == 1
-
-
-def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
-    old = [a_point(1.0, day=day) for day in range(3)]
-    new = [a_point(2.0, day=day, environment_key=(("kernel", "6.2"),)) for day in range(3, 6)]
-
-    panel = panel_of(replace(a_series([]), points=HistoryPoints.of([*old, *new])))
-
-    assert [(row.letter, row.what) for row in panel.environment_changes] == [
-        ("A", "kernel 6.1 to 6.2")
-    ]
-    assert [value for _, _, value in panel.chart.tracks[0].levels] == [1.0, 2.0]
 
 
 def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
@@ -239,17 +211,6 @@ def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
     (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).environment_changes
 
     assert border.what == "different environment"
-
-
-def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
-    panel = panel_of(stepped())
-
-    (row,) = panel.changes.rows
-    ((middle, begin, end),) = panel.chart.marks
-    assert [label.text for label in panel.marks] == ["1"]
-    assert row[0] == "1"
-    assert begin <= middle <= end
-    assert commits_of(row).subject.startswith("change 4")
 
 
 def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
@@ -320,39 +281,6 @@ def test_a_multiple_has_as_many_digits_as_its_interval(
 
     assert change_size(told).word == says
     assert size_interval(told) == ends
-
-
-def test_what_is_no_time_gets_more_and_not_slower() -> None:
-    series = stepped(1.1, unit="bytes")
-    (change,) = known_of(series).changes_of(series)
-
-    assert change_size(change).word.endswith("more")
-
-
-def test_a_change_that_was_accepted_is_no_news() -> None:
-    series = stepped()
-    (change,) = known_of(series).changes
-
-    history = known_of(series, decisions=[accepted(change)])
-
-    assert known_of(series).news == (change,)
-    assert history.news == ()
-    assert history.assessed[change.id].status == "acknowledged"
-
-
-def test_inconclusive_changes_of_one_commit_are_one_row() -> None:
-    several = [
-        a_stepped_series(f"b{number % 3}", 1.025, at=58, cell=f"n={number}") for number in range(30)
-    ]
-    warned = known_of(*several).early_warnings
-
-    tonight = whats_new(known_of(*(warning.series for warning in warned)), ())
-
-    assert tonight is not None
-    (row,) = tonight.inconclusive.in_words[1]
-    assert len(warned) > 3
-    assert f"{len(warned)} series of " in row[1]
-    assert in_order(row[3], "early warning", "two runs")
 
 
 def test_a_change_that_a_re_run_refuted_is_no_news_but_inconclusive() -> None:
@@ -442,32 +370,6 @@ def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
 
     assert (len(row.all_series), row.shown) == (2, "n=9")
     assert alone.shown == ""
-
-
-def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
-    noise = random.Random(1)
-    values = [
-        1e6 * (1.3 if whats_new > 40 else 1) * noise.gauss(1, 0.01) for whats_new in range(60)
-    ]
-    retired = a_series(values, project="trees", cell="python=2.7")
-    series = a_series([1e6] * 91, project="trees", cell="python=3.11")
-
-    history, beside = known_of(retired), known_of(retired, series)
-
-    (change,) = beside.changes
-    assert len(history.news) == 1
-    assert beside.news == ()
-    assert beside.assessed[change.id].status == "retired"
-    rows = [
-        row
-        for group in history_page(PageContext(now=NOW, history=beside)).groups
-        for row in group.rows
-    ]
-    assert [
-        last_measured(row.series.points.moments[-1])
-        for row in rows
-        if row.series.id in beside.retired_series
-    ] == ["last measured 2026-03-01 02:00 UTC"]
 
 
 def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
@@ -581,16 +483,8 @@ def test_a_stored_address_that_is_none_of_the_web_is_no_link(url: str) -> None:
 
 def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
     series = stepped(1.5)
-    history = known_of(series)
-    (change,) = (replace(change, clear=False) for change in history.changes)
-    doubted = replace(
-        history,
-        changes=(),
-        unclear=(change,),
-        assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
-    )
 
-    panel = history_panel((series,), doubted, title="a chart")
+    panel = history_panel((series,), doubted(known_of(series)), title="a chart")
 
     (row,) = panel.changes.rows
     assert row[0] == "?"
@@ -624,17 +518,6 @@ def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -
     assert (panel.marks, panel.chart.borders) == ((), ())
     assert len(panel.chart.flips) == 59
     assert history_svg(panel.chart).count("v12") == 59
-
-
-def test_around_each_level_is_the_band_of_steps_that_do_not_count() -> None:
-    chart = panel_of(replace(stepped(1.5, at=20), margin=0.03)).chart
-
-    (track,) = chart.tracks
-    (bands,) = re.findall(r'class="threshold [^"]*" d="([^"]*)"', history_svg(chart))
-    tops, bottoms = zip(*re.findall(r"M\d+ (\d+)H\d+V(\d+)", bands), strict=True)
-    for (_, _, level), top, bottom in zip(track.levels, tops, bottoms, strict=True):
-        for end, place in ((level * 1.03, top), (level / 1.03, bottom)):
-            assert int(place) == pytest.approx((1 - chart.axis.share(end)) * 300, abs=1)
 
 
 def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
@@ -778,18 +661,11 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
 
 
 def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
-    history = known_of(stepped())
-    (change,) = (replace(change, clear=False) for change in history.changes)
-    doubted = replace(
-        history,
-        changes=(),
-        unclear=(change,),
-        assessed={assessed.id: assessed for assessed in assess_changes([change], [], [])},
-    )
+    history = doubted(known_of(stepped()))
 
-    (row,) = csv.DictReader(changes_csv(doubted).splitlines())
+    (row,) = csv.DictReader(changes_csv(history).splitlines())
 
-    assert (row["id"], row["status"]) == (change.id, "not significant")
+    assert (row["id"], row["status"]) == (history.unclear[0].id, "not significant")
 
 
 def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:
@@ -836,19 +712,3 @@ def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() 
     assert begin < (39.5 * 1440 + first) < end
     assert is_worse == 0
     assert len(panel.marks) == 2
-
-
-def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:
-    series = stepped()
-    moments = [series.points[at].at for at in (10, 50)]
-
-    panel = history_panel(
-        (series,),
-        known_of(series),
-        title="a chart",
-        compared=list(zip(moments, ("before", "after"), strict=True)),
-    )
-
-    assert {"before", "after"} <= {mark.text for mark in panel.marks}
-    (lines,) = re.findall(r'class="one" d="([^"]*)"', history_svg(panel.chart))
-    assert lines.count("M") == 2

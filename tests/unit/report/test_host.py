@@ -52,9 +52,6 @@ BUSY = check_results(
         "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
     },
 )["busy processes"].recorded
-SWAPS = a_host_check(
-    check="swappiness", state="warning", value="60 (often)", fix="sysctl vm.swappiness=10"
-)
 
 
 def a_checked_run(*check: HostCheck) -> Run:
@@ -69,10 +66,3 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
     assert row.latest.fix == "measure when these processes have ended"
     assert "kill" not in host_json(result)
     assert "(200)" not in host_json(result)
-
-
-def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
-    (result,) = group_by_host([(a_checked_run(SWAPS), ())])
-
-    (row,) = host_page(result, now=NOW).checks
-    assert (row.latest.value, row.latest.fix) == ("60 (often)", "sysctl vm.swappiness=10")

@@ -8,13 +8,13 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
+import pytest
 from msgspec.structs import replace
 
 from corebound.records.history import HistoryPoints, Series
 from support.build import a_point, a_series
 from support.report_sample import (
     COMMITS,
-    a_sample,
     a_sample_of_two_modes,
     a_serving_sample,
     pages_of,
@@ -22,6 +22,7 @@ from support.report_sample import (
     sample_history,
     sample_imports,
     sample_records,
+    small_nights,
 )
 
 _LINK = re.compile(r'(?:href|data-href)="([^"]*)"')
@@ -46,7 +47,7 @@ def dead_links(pages: dict[str, str]) -> list[str]:
 
 def changing(points: int, noise: random.Random) -> HistoryPoints:
     """Points of a level that doubles or halves four times, each time at another commit."""
-    steps = noise.sample(range(12, points - 12, 12), 4)
+    steps = noise.sample(range(noise.randrange(12, 24), points - 12, 12), 4)
     level, values = 1e6, []
     for day in range(points):
         level *= noise.choice((0.5, 2.0)) if day in steps else 1
@@ -57,9 +58,13 @@ def changing(points: int, noise: random.Random) -> HistoryPoints:
 def a_long_history() -> tuple[Series, ...]:
     """Series of our own scenario and of a project, one of whose benchmarks has very many."""
     noise = random.Random(1)  # no secret
-    own = [series for series in sample_history() if series.project is None]
-    changed = [changing(160, noise) for _ in range(60)]
-    names = [("wide", at) for at in range(850)] + [(f"time_{at % 20}", at) for at in range(60)]
+    run, _ = small_nights(1)[0]
+    own = [
+        a_series([], scenario="a-scenario", host=run.host.id, cell=f"binding={mode}")
+        for mode in ("none", "one-cpu")
+    ]
+    changed = [changing(90, noise) for _ in range(60)]
+    names = [("wide", at) for at in range(150)] + [(f"time_{at % 20}", at) for at in range(60)]
     return (
         *(replace(series, points=points) for series, points in zip(own, changed, strict=False)),
         *(
@@ -87,8 +92,10 @@ def test_every_link_of_the_sample_site_leads_somewhere() -> None:
     assert dead_links(pages) == []
 
 
-def test_every_link_of_a_long_history_leads_somewhere() -> None:
-    pages = pages_of([a_sample()], series=a_long_history())
+def test_every_link_of_a_long_history_leads_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corebound.report.pages.benchmark._MOST_ROWS", 100)
+
+    pages = pages_of(small_nights(1), series=a_long_history())
 
     assert pages["history.html"].count('id="commit-') > 20
     assert dead_links(pages) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from corebound.report.inputs import SiteInputs
 from corebound.report.navigation import navigation_links, news_rule
 from support.build import a_machine, a_run, a_series
 from support.markup import Element, parse_html
-from support.report_sample import NOW, a_sample, pages_of, whole_site
+from support.report_sample import NOW, pages_of, site_over_time, small_nights
 
 STEADY = [1e6 * (1 + night % 3 / 500) for night in range(60)]
 SLOWER = [value * (1.2 if night > 40 else 1.0) for night, value in enumerate(STEADY)]
@@ -41,7 +42,7 @@ def test_a_single_host_is_linked_directly_and_several_by_their_list() -> None:
 
 
 def test_every_page_links_every_part() -> None:
-    html = {name: text for name, text in whole_site().items() if name.endswith(".html")}
+    html = {name: text for name, text in site_over_time().items() if name.endswith(".html")}
     parts = ["Overview", "Scenarios", "History", "Compare", "Hosts", "Claims", "Operators"]
 
     assert {name: [*navigation(text)] for name, text in html.items()} == dict.fromkeys(html, parts)
@@ -65,11 +66,18 @@ def test_every_page_links_every_part() -> None:
 def test_a_page_marks_the_part_it_belongs_to(page: str, part: str, current: str) -> None:
     marked = {
         name: link.attributes["aria-current"]
-        for name, link in navigation(whole_site()[page]).items()
+        for name, link in navigation(site_over_time()[page]).items()
         if "aria-current" in link.attributes
     }
 
     assert marked == {part: current}
+
+
+def test_every_page_has_a_title_of_its_own() -> None:
+    pages = [text for name, text in site_over_time().items() if name.endswith(".html")]
+    titles = {re.search("<title>(.+?)</title>", page) for page in pages}
+
+    assert len({title[1] for title in titles if title}) == len(pages)
 
 
 def test_a_site_of_nothing_has_no_navigation() -> None:
@@ -77,15 +85,13 @@ def test_a_site_of_nothing_has_no_navigation() -> None:
 
 
 def test_the_list_of_hosts_has_the_latest_first() -> None:
-    run, launches = a_sample()
-    earlier = replace(
-        run, id="r0", started_at="2026-03-01T08:00:00Z", host=replace(run.host, id="b", name="b")
-    )
+    (earlier, launches), latest = small_nights(2)
+    earlier = replace(earlier, host=replace(earlier.host, id="b", name="b"))
 
-    page = parse_html(pages_of([(earlier, launches), (run, launches)])["hosts.html"])
+    page = parse_html(pages_of([(earlier, launches), latest])["hosts.html"])
 
     rows = [row for body in page.all("tbody") for row in body.all("tr")]
-    assert [next(row.all("a")).text for row in rows] == ["bench-01", "b"]
+    assert [next(row.all("a")).text for row in rows] == ["a-host", "b"]
 
 
 def a_history(*regressed: str) -> ChangeHistory:
@@ -102,10 +108,9 @@ def test_the_style_shows_how_many_benchmarks_regressed() -> None:
 
 
 def test_news_change_no_page_of_an_old_run(tmp_path: Path) -> None:
-    run, launches = a_sample()
+    ((run, launches),) = small_nights(1)
     steady, slower = (
-        a_series(values, scenario="resnet50-inference", host=run.host.id)
-        for values in (STEADY, SLOWER)
+        a_series(values, scenario="a-scenario", host=run.host.id) for values in (STEADY, SLOWER)
     )
     written = []
     for name, series in (("steady", steady), ("slower", slower)):

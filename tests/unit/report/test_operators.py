@@ -17,7 +17,7 @@ from corebound.report.downloads import imported_csv
 from corebound.report.elements import Page
 from corebound.report.pages.operators import operators_page
 from support.build import an_operator
-from support.report_sample import NOW, a_sample, first_site, pages_of, sample_imports
+from support.report_sample import NOW, a_sample, pages_of, sample_imports
 from support.texts import in_order
 
 
@@ -66,37 +66,11 @@ def test_without_any_profile_there_is_no_page() -> None:
     assert operators_page([], [], now=NOW) is None
 
 
-def test_the_overview_links_to_the_page_only_where_there_is_one() -> None:
-    made = first_site()
-    run, launches = a_sample()
-    measured = tuple(launch for launch in launches if launch.kind == "measure")
-    without = pages_of([(run, measured)])
-
-    assert 'href="operators.html"' in made["index.html"]
-    assert "operators.html" in made
-    assert 'href="operators.html"' not in without["index.html"]
-    assert "operators.html" not in without
-
-
 def test_imported_profiles_are_shown_without_any_run() -> None:
     made = pages_of([], profiles=sample_imports())
 
     assert 'href="operators.html"' in made["index.html"]
     assert "last night" in made["operators.html"]
-
-
-def test_scenarios_with_operators_are_linked_to() -> None:
-    text = first_site()["operators.html"]
-
-    assert 'href="scenario/resnet50-inference.html#operators"' in text
-    assert "Profiles of other tools</h2>" not in text
-
-
-def test_shares_are_of_the_step_where_it_is_known() -> None:
-    (table,) = page(a_profile()).tables
-
-    assert [row.times[0].share for row in table.rows] == ["60 %", "30 %", "10 %"]
-    assert table.per == "per iteration"
 
 
 def test_shares_are_of_all_operators_where_no_step_is_known() -> None:

@@ -10,9 +10,7 @@ from corebound.errors import Fault
 from corebound.records.launch_record import HugePages, Launch
 from corebound.records.telemetry import Disturbance
 from corebound.report.elements import Page
-from corebound.report.inputs import PageContext
 from corebound.report.pages.run import run_page
-from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.provenance import command_comment
 from corebound.scenario.matrix import expand
 from support.build import (
@@ -24,7 +22,7 @@ from support.build import (
     a_worker,
     an_operator,
 )
-from support.report_sample import NOW
+from support.report_sample import page_of as page_of_scenario
 from support.texts import in_order
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
@@ -98,7 +96,7 @@ def test_each_advice_is_given_once_with_the_number_of_launches_it_is_for() -> No
 def test_a_scenario_tells_the_same_of_its_launches() -> None:
     result = latest_results([(RUN, (a_launch(cell=FREE), refused()))])[0]
 
-    page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
+    page = page_of_scenario(result)
 
     row = page.launches[-1]
     assert (EVIDENCE in row.reason, row.evidence) == (True, ("it swapped",))

@@ -9,7 +9,7 @@ from typing import Any
 from corebound.analysis.change_history import ChangeHistory
 from corebound.report.search_index import search_script
 from support.build import a_run, a_series
-from support.report_sample import whole_site
+from support.report_sample import site_over_time
 
 START, END = "corebound.index = ", ";\n"
 
@@ -26,7 +26,7 @@ def index_of(script: str) -> list[Any]:
 
 
 def test_scenarios_benchmarks_hosts_commits_and_runs_are_found() -> None:
-    entries = index_of(whole_site()["data/search.js"])
+    entries = index_of(site_over_time()["data/search.js"])
 
     assert {kind for kind, *_ in entries} == {"scenario", "benchmark", "host", "commit", "run"}
     assert (
@@ -45,16 +45,16 @@ def test_scenarios_benchmarks_hosts_commits_and_runs_are_found() -> None:
 
 
 def test_every_address_is_a_page_with_that_place() -> None:
-    for _, _, name, address, *_ in index_of(whole_site()["data/search.js"]):
+    for _, _, name, address, *_ in index_of(site_over_time()["data/search.js"]):
         page, _, place = address.partition("#")
-        assert page in whole_site(), name
-        assert not place or f'id="{place}"' in whole_site()[page], address
+        assert page in site_over_time(), name
+        assert not place or f'id="{place}"' in site_over_time()[page], address
 
 
 def test_a_commit_leads_to_what_changed_with_it() -> None:
     commits = {
         name: path
-        for kind, _, name, path, *_ in index_of(whole_site()["data/search.js"])
+        for kind, _, name, path, *_ in index_of(site_over_time()["data/search.js"])
         if kind == "commit"
     }
 

@@ -23,26 +23,12 @@ from corebound.report import site
 from corebound.report.inputs import SiteInputs
 from corebound.report.site import FILE_LIST
 from corebound.scenario.matrix import expand
-from support.build import (
-    a_point,
-    a_profiled_launch,
-    a_run,
-    a_scenario,
-    a_series,
-)
-from support.report_sample import (
-    NOW,
-    a_sample,
-    an_earlier_sample,
-    pages_of,
-    sample_history,
-    sample_records,
-    whole_site,
-)
+from support.build import a_point, a_profiled_launch, a_run, a_scenario, a_series
+from support.report_sample import NOW, a_sample, pages_of, small_nights
 
-EARLIER, LATEST, SERVED = sample_records()
+FIRST, SECOND, THIRD = small_nights(3)
 # For tests about files only: pages without results take a seventh of the time.
-EARLIER_RUN, LATEST_RUN = ((run, ()) for run, _ in (EARLIER, LATEST))
+FIRST_RUN, SECOND_RUN = ((run, ()) for run, _ in (FIRST, SECOND))
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -86,18 +72,11 @@ def test_a_site_is_an_overview_pages_figures_and_assets(
     ]
 
 
-def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / name)
-
-    assert everything(tmp_path / "one") == everything(tmp_path / "two")
-
-
 def test_a_page_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
-    index = site.write(SiteInputs(records=[LATEST_RUN], now=NOW), tmp_path)
+    index = site.write(SiteInputs(records=[SECOND_RUN], now=NOW), tmp_path)
     os.utime(index, ns=(1, 1))
 
-    site.write(SiteInputs(records=[LATEST_RUN], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[SECOND_RUN], now=NOW), tmp_path)
 
     assert index.stat().st_mtime_ns == 1
 
@@ -132,7 +111,7 @@ def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
 
 
 def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
-    run, launches = a_sample()
+    run, launches = FIRST
     file = jsonl.file_of(run, tmp_path / "records")
     file.parent.mkdir(parents=True)
     file.write_bytes(codec.encode(run))
@@ -146,14 +125,6 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
     raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
     assert gzip.decompress(raw) == file.read_bytes()
     assert 'href="../data/run/r1.jsonl.gz"' in (tmp_path / "site/run/r1.html").read_text()
-
-
-def test_a_history_has_its_pages_feed_and_figures() -> None:
-    made = whole_site()
-
-    assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
-    assert "data/resnet50-inference.history.csv" in made
-    assert len([name for name in made if name.startswith("history/")]) == 2
 
 
 def a_site_of(past: Sequence[Series], folder: Path, now: str = NOW) -> Path:
@@ -211,25 +182,25 @@ def test_a_new_title_changes_the_page_that_shows_it(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_history_that_was_lost_is_made_again(tmp_path: Path) -> None:
-    a_site_of(sample_history(), tmp_path)
+    a_site_of(an_imported_pair(), tmp_path)
     before = everything(tmp_path / "site")
     lost = [*(tmp_path / "site" / "data" / "history").glob("*.js")]
     for file in lost:
         file.unlink()
 
-    a_site_of(sample_history(), tmp_path)
+    a_site_of(an_imported_pair(), tmp_path)
 
     assert lost
     assert everything(tmp_path / "site") == before
 
 
 def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
-    a_site_of(sample_history(), tmp_path)
+    a_site_of(an_imported_pair(), tmp_path)
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     before = page.read_bytes()
     page.write_text("something else")
 
-    a_site_of(sample_history(), tmp_path)
+    a_site_of(an_imported_pair(), tmp_path)
 
     assert page.read_bytes() == before
 
@@ -237,11 +208,11 @@ def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
 def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
     (tmp_path / "grown").mkdir()
     (tmp_path / "fresh").mkdir()
-    all_series = [replace(series, points=series.points[:-1]) for series in sample_history()]
+    all_series = [replace(series, points=series.points[:-1]) for series in an_imported_pair()]
 
     a_site_of(all_series, tmp_path / "grown")
-    a_site_of(sample_history(), tmp_path / "grown")
-    a_site_of(sample_history(), tmp_path / "fresh")
+    a_site_of(an_imported_pair(), tmp_path / "grown")
+    a_site_of(an_imported_pair(), tmp_path / "fresh")
 
     assert everything(tmp_path / "grown" / "site") == everything(tmp_path / "fresh" / "site")
 
@@ -250,17 +221,12 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
     def unreadable() -> tuple[Launch, ...]:
         raise AssertionError("nobody has to look at these")
 
-    run, launches = a_sample()
-    # A block of each cell.
-    launches = tuple(launch for launch in launches if launch.block == 0)
-    runs = [replace(run, id=f"r{day}", started_at=f"2026-03-1{day}T08:00:00Z") for day in (1, 2, 3)]
-    stamps = {night.id: "as it was" for night in runs}
+    (oldest_run, launches), *later = FIRST, SECOND, THIRD
+    stamps = {run.id: "as it was" for run, _ in (FIRST, SECOND, THIRD)}
 
     def write(oldest: Sequence[Launch]) -> None:
-        records = [(runs[0], oldest), *((night, launches) for night in runs[1:])]
-        site.write(
-            SiteInputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", records=tmp_path
-        )
+        inputs = SiteInputs(records=[(oldest_run, oldest), *later], now=NOW, stamps=stamps)
+        site.write(inputs, tmp_path / "site", records=tmp_path)
 
     write(launches)
     before = everything(tmp_path / "site")
@@ -272,46 +238,43 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
 
 
 def test_a_site_of_fewer_runs_is_that_which_is_made_of_them_at_once(tmp_path: Path) -> None:
-    site.write(SiteInputs(records=[EARLIER, LATEST, SERVED], now=NOW), tmp_path / "shrunk")
-    assert (tmp_path / "shrunk/compare/r0-r1.html").is_file()
+    site.write(SiteInputs(records=[FIRST, SECOND, THIRD], now=NOW), tmp_path / "shrunk")
+    assert (tmp_path / "shrunk/compare/r1-r2.html").is_file()
 
-    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path / "shrunk")
+    site.write(SiteInputs(records=[SECOND], now=NOW), tmp_path / "shrunk")
 
-    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path / "fresh")
+    site.write(SiteInputs(records=[SECOND], now=NOW), tmp_path / "fresh")
     assert everything(tmp_path / "shrunk") == everything(tmp_path / "fresh")
     assert not (tmp_path / "shrunk/compare").exists()
 
 
 def test_what_somebody_else_put_there_stays(tmp_path: Path) -> None:
-    site.write(SiteInputs(records=[EARLIER, LATEST], now=NOW), tmp_path)
-    theirs = [tmp_path / name for name in ("robots.txt", "compare/notes.html", "run/r0.html")]
+    site.write(SiteInputs(records=[FIRST, SECOND], now=NOW), tmp_path)
+    theirs = [tmp_path / name for name in ("robots.txt", "compare/notes.html", "run/r1.html")]
     for file in theirs:
         file.write_text("mine")
 
-    site.write(SiteInputs(records=[LATEST], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[SECOND], now=NOW), tmp_path)
 
     assert [file.read_text() for file in theirs] == ["mine"] * 3
-    assert not (tmp_path / "compare/r0-r1.html").exists()
+    assert not (tmp_path / "compare/r1-r2.html").exists()
 
 
 def test_a_page_that_is_not_made_again_stays(tmp_path: Path) -> None:
-    stamps = {"r0": "as it was", "r1": "as it was"}
+    stamps = {"r1": "as it was", "r2": "as it was"}
+    inputs = SiteInputs(records=[FIRST_RUN, SECOND_RUN], now=NOW, stamps=stamps)
     for _ in range(2):
-        site.write(
-            SiteInputs(records=[EARLIER_RUN, LATEST_RUN], now=NOW, stamps=stamps),
-            tmp_path / "site",
-            records=tmp_path,
-        )
+        site.write(inputs, tmp_path / "site", records=tmp_path)
 
-    assert (tmp_path / "site/run/r0.html").is_file()
+    assert (tmp_path / "site/run/r1.html").is_file()
 
 
 def test_a_page_of_a_site_of_everything_is_not_kept_in_one_of_a_selection(tmp_path: Path) -> None:
-    inputs = SiteInputs(records=[LATEST_RUN], now=NOW, stamps={"r1": "as it was"})
-    for only in ((), ("resnet50-inference",)):
+    inputs = SiteInputs(records=[FIRST_RUN], now=NOW, stamps={"r1": "as it was"})
+    for only in ((), ("a-scenario",)):
         site.write(replace(inputs, only=only), tmp_path / "site", records=tmp_path)
 
-    assert "Only of resnet50-inference" in (tmp_path / "site/run/r1.html").read_text()
+    assert "Only of a-scenario" in (tmp_path / "site/run/r1.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -326,20 +289,20 @@ def test_a_list_from_anybody_removes_nothing_outside_the_site(tmp_path: Path, na
     (folder / "link.html").symlink_to(theirs)
     (folder / FILE_LIST).write_text(json.dumps({name.format(theirs): digest(b"theirs")}))
 
-    site.write(SiteInputs(records=[LATEST_RUN], now=NOW), folder)
+    site.write(SiteInputs(records=[SECOND_RUN], now=NOW), folder)
 
     assert theirs.read_bytes() == b"theirs"
     assert (folder / "link.html").is_symlink()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"run/r0.html": 1}', "\udc80"])
+@pytest.mark.parametrize("text", ["", "[]", '{"run/r1.html": 1}', "\udc80"])
 def test_a_list_that_cannot_be_read_names_nothing(tmp_path: Path, text: str) -> None:
-    site.write(SiteInputs(records=[EARLIER_RUN, LATEST_RUN], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[FIRST_RUN, SECOND_RUN], now=NOW), tmp_path)
     (tmp_path / FILE_LIST).write_text(text, errors="surrogateescape")
 
-    site.write(SiteInputs(records=[LATEST_RUN], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[SECOND_RUN], now=NOW), tmp_path)
 
-    assert (tmp_path / "run/r0.html").is_file()
+    assert (tmp_path / "run/r1.html").is_file()
 
 
 def test_series_and_pages_are_counted_up_to_the_last() -> None:
@@ -347,7 +310,7 @@ def test_series_and_pages_are_counted_up_to_the_last() -> None:
     all_series = [a_series([1e6] * 9, project="p", scenario=name) for name in ("one", "two")]
 
     pages_of(
-        [an_earlier_sample(), a_sample()],
+        [FIRST_RUN, SECOND_RUN],
         series=all_series,
         progress=lambda *so_far: told.append(so_far),
     )

@@ -8,7 +8,7 @@ from corebound.analysis.tuning import analyse_tuning
 from corebound.present.sections import Named
 from corebound.report.pages.tune import tune_page
 from support.report_sample import NOW
-from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run, a_tuning
+from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
 
 def test_values_that_hardly_differ_have_axes_with_labels() -> None:
@@ -38,26 +38,3 @@ def test_a_winner_that_does_not_clearly_beat_the_default_is_not_recommended() ->
     assert result.advice == "inconclusive"
     assert page.race.rows[0][0] == Named("Physical cores, one thread per core", ("winner",))
     assert result.to_set is None
-
-
-def test_the_trade_off_marks_the_default_and_the_recommended_one() -> None:
-    result = analyse_tuning(
-        *a_tuned_run({DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0})
-    )
-
-    shown = tune_page(result, (), loads=None, now=NOW).tradeoff
-
-    assert shown is not None
-    assert {kind for _, _, _, kind in shown.tags} >= {"default", "recommended"}
-
-
-def test_a_file_is_shown_with_its_purpose_and_without_its_origin() -> None:
-    result, files = a_tuning()
-
-    shown = tune_page(result, files, loads=None, now=NOW).files
-
-    assert len(shown) == len(files)
-    for proof, purpose, body in shown:
-        assert purpose
-        assert "Written by corebound" not in body
-        assert body.splitlines()[-1] in proof.artefact.text

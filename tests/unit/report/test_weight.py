@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.change_history import ChangeHistory, build_change_history
+from corebound.analysis.selection import latest_results
 from corebound.records.history import HistoryPoints, Series
+from corebound.report.inputs import PageContext
 from corebound.report.pages.benchmark import benchmark_page
-from corebound.report.render import Renderer
+from corebound.report.pages.overview import overview_page
+from corebound.report.scenario.page import scenario_page
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from support.build import a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import Element, by_id, parse_html
-from support.paths import ROOT
 from support.report_sample import (
+    NOW,
     a_benchmark,
     a_sample,
     first_site,
-    pages_of,
+    rendered,
     sample_history,
     site_over_time,
-    whole_site,
 )
 
 NIGHTS = 40
 SCENARIO = "scenario/resnet50-inference.html"
-TEMPLATES = ROOT / "reports" / "templates"
 
 
 def weight(text: str) -> int:
@@ -40,20 +42,17 @@ KIB = 1_024
 
 
 @pytest.mark.parametrize(
-    ("name", "kib"),
+    ("made", "name", "kib"),
     [
-        ("index.html", 4),
-        (SCENARIO, 20),
-        ("history.html", 100),
+        (site_over_time, "index.html", 4),
+        (site_over_time, SCENARIO, 20),
+        (site_over_time, "history.html", 100),
+        (first_site, "index.html", 4),
+        (first_site, SCENARIO, 16),
     ],
 )
-def test_pages_of_a_site_with_a_history_are_light(name: str, kib: int) -> None:
-    assert weight(site_over_time()[name]) <= kib * KIB
-
-
-@pytest.mark.parametrize(("name", "kib"), [("index.html", 4), (SCENARIO, 16)])
-def test_pages_of_one_run_are_light(name: str, kib: int) -> None:
-    assert weight(first_site()[name]) <= kib * KIB
+def test_pages_are_light(made: Callable[[], dict[str, str]], name: str, kib: int) -> None:
+    assert weight(made()[name]) <= kib * KIB
 
 
 def noisy(nights: int, seed: int, **changes: Any) -> Series:
@@ -64,6 +63,11 @@ def noisy(nights: int, seed: int, **changes: Any) -> Series:
         for day, value in enumerate(values)
     )
     return replace(a_series([]), points=points, **changes)
+
+
+def unchanged(all_series: Sequence[Series]) -> ChangeHistory:
+    """A history in which nothing is looked for, as that takes its time."""
+    return ChangeHistory(series=tuple(all_series), cells={})
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +81,15 @@ def suite_of_500() -> str:
         for scenario in scenarios
         for position, cell in enumerate(expand(scenario, "a.yaml"))
     )
-    host = a_machine()
+    run = a_run(scenarios=scenarios)
     all_series = [
-        noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
+        noisy(NIGHTS, seed, scenario=scenario.name, host=run.host.id, cell="binding=none")
         for seed, scenario in enumerate(scenarios)
     ]
-    return pages_of([(a_run(scenarios=scenarios), launches)], series=all_series)["index.html"]
+    results = latest_results([(run, launches)])
+    history = build_change_history((), results)
+    context = PageContext(now=NOW, history=replace(history, series=tuple(all_series)))
+    return rendered("overview", overview_page(results, context))
 
 
 def scenario_rows(overview: str) -> list[Element]:
@@ -98,24 +105,12 @@ def test_an_overview_of_500_scenarios_is_under_60_kb(suite_of_500: str) -> None:
 
 
 def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
-    few = whole_site()["index.html"]
+    tables = [
+        scenario_rows(page)[0].within("table")
+        for page in (suite_of_500, first_site()["index.html"])
+    ]
 
-    assert [
-        "many" in row.classes
-        for page in (suite_of_500, few)
-        for row in [scenario_rows(page)[0].within("table")]
-        if row is not None
-    ] == [True, False]
-
-
-def rendered(all_series: tuple[Series, ...]) -> str:
-    """The page of a benchmark in which nothing was looked for, as that takes its time."""
-    history = ChangeHistory(series=all_series, cells={})
-    renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
-    return renderer.page(
-        "benchmark",
-        benchmark_page(a_benchmark(all_series, history)),
-    )
+    assert ["many" in table.classes for table in tables if table is not None] == [True, False]
 
 
 @pytest.fixture
@@ -139,19 +134,19 @@ def test_a_benchmark_of_12_charts_of_1400_points_is_under_30_kb_with_all_its_tab
         for seed in range(12)
     )
 
-    text = rendered(all_series)
+    text = rendered("benchmark", benchmark_page(a_benchmark(all_series, unchanged(all_series))))
 
     assert text.count("<figure") == 12
     assert 'id="latest"' in text
     assert weight(text) < 30_000
 
 
-def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
+def test_a_benchmark_of_300_cells_and_300_nights_is_under_120_kb() -> None:
     all_series = tuple(
-        noisy(1_000, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
+        noisy(300, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
     )
 
-    text = rendered(all_series)
+    text = rendered("benchmark", benchmark_page(a_benchmark(all_series, unchanged(all_series))))
 
     assert text.count("<figure") + text.count('class="spark"') == 300
     assert weight(text) < 120_000
@@ -163,10 +158,12 @@ def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
         for seed, series in enumerate(sample_history())
         if series.project is None
     )
+    (result,) = latest_results([a_sample()])
+    history = replace(build_change_history((), (result,)), series=past)
+    context = PageContext(now=NOW, history=history)
 
-    made = pages_of([a_sample()], series=past)
+    page = rendered("scenario", scenario_page(result, context, findings=(), records_file="r.jsonl"))
 
-    page = made["scenario/resnet50-inference.html"]
     assert 'id="history"' in page
     assert weight(page) < 120_000
 

@@ -17,47 +17,25 @@ from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain
 from corebound.records.history import Series
-from corebound.report.elements import Content, Page
+from corebound.report.elements import Content
 from corebound.report.inputs import PageContext
 from corebound.report.pages.compare import comparisons_page
 from corebound.report.pages.overview import overview_page
-from corebound.report.render import Renderer
 from corebound.report.scenario.page import scenario_page
-from corebound.scenario.compared_axis import (
-    SIDES_SUFFIX,
-    with_compared_axis,
-    with_compared_commits,
-)
+from corebound.scenario.compared_axis import SIDES_SUFFIX, with_compared_axis, with_compared_commits
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.select import select
 from support.build import a_run, a_scenario, a_series
-from support.commit_sample import (
-    BASE,
-    FILE,
-    HEAD,
-    OUTSIDE,
-    a_file,
-    compared,
-    disturbed,
-    with_builds,
-)
-from support.paths import ROOT
-from support.report_sample import NOW
+from support.commit_sample import BASE, FILE, HEAD, OUTSIDE, a_file, compared, disturbed
+from support.report_sample import NOW, page_of, rendered
 from support.results import a_result
 from support.series import EPYC, XEON, anchored_nights
 
 
-def page_of(result: ScenarioResult) -> Page:
-    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
-
-
 def commands_of(result: ScenarioResult) -> set[str]:
     """Every command on the page of a scenario."""
-    renderer = Renderer(
-        {path.name: path.read_text("utf-8") for path in (ROOT / "reports" / "templates").iterdir()}
-    )
-    html = unescape(renderer.page("scenario", page_of(result)))
+    html = unescape(rendered("scenario", page_of(result)))
     return set(re.findall(r"corebound [a-z][^<\"]+", html))
 
 
@@ -102,16 +80,6 @@ def test_each_pair_is_shown_and_what_was_left_out_with_its_reason() -> None:
     assert (left_out.block, left_out.outcome) == (100, "disturbed by other programs")
     assert figure.caption == f"{len(pairs)} pairs of launches; 1 left out"
     assert figure.command.line.startswith(f"corebound compare-commits {BASE} {HEAD} ")
-
-
-def test_the_builds_are_compared_by_what_differs() -> None:
-    result = compared({BASE: 10.0, HEAD: 16.0})
-    page = page_of(with_builds(result))
-
-    assert dict(page.sides.builds) == {
-        "Subject": ("Change 0", "Change 1"),
-        "Packages that differ": ("torch==2.0", "torch==2.1"),
-    }
 
 
 def test_what_was_left_out_and_why_is_at_the_top() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -25,9 +24,17 @@ from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
-from corebound.stats.history.series import joined, series_of_run
-from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from support.report_sample import NOW, a_sample, pages_of, whole_site
+from support.build import (
+    a_launch,
+    a_placement,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_worker,
+    timed,
+    timed_blocks,
+)
+from support.report_sample import NOW, a_sample, pages_of
 from support.tables import column
 
 
@@ -35,16 +42,11 @@ def noisy(*ratios: float) -> ScenarioResult:
     """One CPU beside unbound, in one block each of these ratios."""
     cells = {cell.key: cell for cell in expand(a_scenario(), "a-scenario.yaml")}
     launches = [
-        a_launch(
-            cell=cells[key],
-            block=block,
-            workers=(a_worker(wall_ns=(wall_ns,) * 30),),
-            placement=a_placement(cpus=cpus, bound=len(cpus) == 1),
-        )
+        timed(ms, cell=cells[key], block=block, placement=a_placement(cpus=cpus, bound=bound))
         for block, ratio in enumerate(ratios)
-        for key, cpus, wall_ns in (
-            ("binding=none", (0, 1), 10_000_000),
-            ("binding=one-cpu", (0,), round(10_000_000 / ratio)),
+        for key, cpus, bound, ms in (
+            ("binding=none", (0, 1), False, 10.0),
+            ("binding=one-cpu", (0,), True, 10.0 / ratio),
         )
     ]
     return latest_results([(a_run(), tuple(launches))])[0]
@@ -73,17 +75,6 @@ def test_pairs_beyond_the_axis_are_counted_below_the_configuration() -> None:
     assert row.notes == ("2 of 32 pairs off the axis; all pairs: 3.33× slower to 3.00× faster",)
 
 
-def test_rows_of_configurations_have_unique_ids_that_everything_in_them_shares() -> None:
-    result = latest_results([a_sample()])[0]
-
-    table = configurations(result)
-
-    assert len({table.anchors[row.cell.cell.key] for row in table.rows}) == len(table.rows)
-    (skipped,) = table.unmeasured
-    assert len({table.anchors[cell.key] for cell in skipped.cells}) == 1
-    assert set(table.anchors) == {cell.key for cell in result.planned}
-
-
 def test_a_launch_that_the_budget_ended_says_how_much_slower_it_is_at_least() -> None:
     baseline, other = expand(a_scenario(), "a-scenario.yaml")[:2]
     ended = replace(
@@ -91,7 +82,7 @@ def test_a_launch_that_the_budget_ended_says_how_much_slower_it_is_at_least() ->
         share_s=5.0,
         least_iteration_ns=4_000_000_000,
     )
-    measured = a_launch(cell=baseline, workers=(a_worker(wall_ns=(10_000_000,) * 30),))
+    measured = timed(10.0, cell=baseline)
     (result,) = latest_results([(a_run(), (measured, ended))])
 
     (row,) = configurations(result).unmeasured
@@ -158,14 +149,11 @@ def measured(scenario: Scenario, *rows: tuple[str, tuple[int, ...], float]) -> S
     """Eight launches each of (cell, its CPUs, milliseconds), half a per cent about them."""
     cells = {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
     launches = [
-        a_launch(
-            cell=cells[key],
-            block=block,
-            workers=(a_worker(wall_ns=(round(ms * 1e6 * (1 + 0.005 * (-1) ** block)),) * 30),),
-            placement=a_placement(cpus=cpus, bound="none" not in key),
-        )
-        for block in range(8)
+        launch
         for key, cpus, ms in rows
+        for launch in timed_blocks(
+            cells[key], ms, 8, placement=a_placement(cpus=cpus, bound="none" not in key)
+        )
     ]
     return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
@@ -231,30 +219,8 @@ def a_record(
     """A run of six launches each of unbound, 10 ms, and of one CPU."""
     cells = {cell.key: cell for cell in expand(a_scenario(), "a-scenario.yaml")}
     rows = (("binding=none", 10.0), ("binding=one-cpu", one_cpu_ms))[-keys:]
-    launches = tuple(
-        a_launch(
-            cell=cells[key],
-            block=block,
-            workers=(a_worker(wall_ns=(round(ms * 1e6 * (1 + 0.005 * (-1) ** block)),) * 30),),
-        )
-        for block in range(6)
-        for key, ms in rows
-    )
+    launches = tuple(launch for key, ms in rows for launch in timed_blocks(cells[key], ms))
     return replace(a_run(**run), id=name, commit=commit), launches
-
-
-def test_an_overview_of_two_runs_has_a_verdict_and_says_that_the_history_is_too_short() -> None:
-    records = [
-        a_record("one", started_at="2026-01-02T03:04:05Z"),
-        a_record("two", started_at="2026-01-02T03:14:05Z", one_cpu_ms=10.15),
-    ]
-
-    known = joined(one for record in records for one in series_of_run(*record))
-    page = pages_of(records, series=known)["index.html"]
-
-    assert "too little data" in page
-    assert "nothing new" not in page
-    assert "equivalent</b>" in page
 
 
 def compared(before: Commit | None, after: Commit | None) -> RunComparison:
@@ -330,11 +296,3 @@ def test_the_binding_check_counts_the_samples_of_the_launch_with_fewest() -> Non
     assert checks(result)[0].evidence == (
         "binding verified in 3 of 3 launches; at least 2 samples each"
     )
-
-
-def test_a_missing_interval_and_a_missing_command_are_marked() -> None:
-    page = whole_site()["history.html"]
-
-    assert re.search(r"2\.69\sms<small>no interval</small>", page)
-    assert "no command recorded</span>" in page
-    assert "imported</span>" not in page

@@ -9,7 +9,7 @@ from corebound.report.elements import Content
 from corebound.report.scenario.heat_map import HeatCell, heat_map
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_placement, a_run, a_scenario, a_worker
+from support.build import a_launch, a_placement, a_run, a_scenario, timed_blocks
 from support.duplicates import result_with_duplicates
 
 SCENARIO = a_scenario(
@@ -25,18 +25,11 @@ TIMES_MS = {
 
 
 def launches_of(cell: Cell, milliseconds: float) -> list[Launch]:
-    """Six launches, half a per cent about their time."""
-    return [
-        a_launch(
-            cell=cell,
-            block=block,
-            placement=a_placement(cpus=(block % 2,), threads=sum(map(ord, cell.key)), bound=False),
-            workers=(
-                a_worker(wall_ns=(round(milliseconds * 1e6 * (1 + 0.005 * (-1) ** block)),) * 30),
-            ),
-        )
-        for block in range(6)
-    ]
+    """Six launches on one CPU, in which each cell has threads of its own."""
+    threads = sum(map(ord, cell.key))
+    return timed_blocks(
+        cell, milliseconds, placement=a_placement(cpus=(0,), threads=threads, bound=False)
+    )
 
 
 def a_result(*, but: str = "") -> ScenarioResult:
@@ -115,13 +108,6 @@ def test_the_tint_grows_with_the_logarithm_of_the_ratio_in_both_directions() -> 
 
     # 8 + 60·ln 1.6 and 8 + 60·ln 1.25, a per cent each.
     assert (cells["unbound", "1"].tint, cells["one CPU", "1"].tint) == (36, 21)
-
-
-def test_each_cell_is_of_the_configuration_that_was_launched_for_it() -> None:
-    cell = cells_of(map_of(a_result()))["one CPU", "2"]
-
-    assert cell.cell is not None
-    assert cell.cell.key == "binding=one-cpu,threads=2"
 
 
 def test_what_the_run_did_not_launch_is_not_run() -> None:

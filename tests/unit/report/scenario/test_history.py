@@ -15,7 +15,8 @@ from corebound.records.history import Series
 from corebound.report.elements import Content
 from corebound.report.scenario.history import scenario_history
 from corebound.scenario.matrix import expand
-from support.build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
+from support.build import a_placement, a_run, a_scenario, a_series, timed_blocks
+from support.series import accepted
 
 MODES = ("none", "one-cpu", "physical-cores", "logical-cpus", "node")
 SCENARIO = a_scenario(matrix={"binding": list(MODES)}, baseline={"binding": "none"})
@@ -31,14 +32,11 @@ def history_of(**ratios: float) -> Content:
 
 def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ()) -> Content:
     launches = [
-        a_launch(
-            cell=cell,
-            block=block,
-            placement=a_placement(cpus=(0,), bound=False),
-            workers=(a_worker(wall_ns=(round(TIMES_MS[cell.binding.mode] * 1e6) + block,) * 30),),
-        )
+        launch
         for cell in expand(SCENARIO, "s.yaml")
-        for block in range(6)
+        for launch in timed_blocks(
+            cell, TIMES_MS[cell.binding.mode], placement=a_placement(cpus=(0,), bound=False)
+        )
     ]
     result = analyse_scenario(RUN, RUN.scenarios[0], launches)
     page = scenario_history(
@@ -113,16 +111,9 @@ def test_the_lead_of_a_short_history_says_that_it_is_too_short() -> None:
 def test_an_accepted_change_is_not_new() -> None:
     all_series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
     (change,) = build_change_history(all_series).changes
-    accepted = Decision(
-        id=change.id,
-        state="accepted",
-        because="why not",
-        at="2026-03-20T00:00:00Z",
-        location=change.location,
-    )
 
     assert " slower since " in history_in(all_series).lead
-    assert history_in(all_series, [accepted]).lead == "No change in 60 runs."
+    assert history_in(all_series, [accepted(change)]).lead == "No change in 60 runs."
 
 
 def test_a_change_in_a_retired_series_is_not_new() -> None:

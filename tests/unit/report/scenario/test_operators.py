@@ -73,45 +73,6 @@ def test_profiling_launches_do_not_affect_values() -> None:
         summarise_launch(result.profiles[0], "auto")
 
 
-def test_cells_are_columns_with_the_baseline_first() -> None:
-    (table,) = section(a_study(*profiles(add_ns=900_000))).tables
-
-    assert [column.label.name for column in table.columns] == ["unbound", "one CPU"]
-    rows = {row.name: [one.time for one in row.times] for row in table.rows}
-    # The one that takes most in either cell comes first.
-    assert list(rows) == ["add", "conv", "outside operators"]
-    assert rows["add"] == ["0.30", "0.90"]
-    assert rows["outside operators"] == ["0.10", "0.10"]
-
-
-def test_a_column_adds_up_to_its_step() -> None:
-    (table,) = section(a_study(*profiles())).tables
-
-    step = table.sums[0].times[0]
-    assert (step.time, step.share) == ("1.00", "100 %")
-    assert sum(float(row.times[0].time) for row in table.rows) == pytest.approx(1.0)
-
-
-def test_types_beyond_the_twelfth_are_summed() -> None:
-    many = [an_operator(f"type{index:02}", 1_000_000 - index) for index in range(20)]
-    cell = expand(a_scenario(), "a.yaml")[0]
-
-    (table,) = section(a_study(a_profiled_launch(*many, cell=cell))).tables
-
-    assert [row.name for row in table.rows[11:]] == [
-        "type11",
-        "8 other types",
-        "outside operators",
-    ]
-
-
-def test_an_operator_that_takes_more_than_half_is_named() -> None:
-    made = section(a_study(profiles()[0]))
-
-    assert in_order(made.lead, "60 %", "conv")
-    assert in_order(plain(made.tables[0].notes[0]), "conv", "60 %", "step")
-
-
 def test_the_operator_that_makes_the_difference_is_named() -> None:
     made = section(a_study(*profiles(add_ns=2_300_000, conv_ns=700_000)))
 
@@ -155,18 +116,6 @@ def test_a_successful_second_attempt_at_a_profile_counts() -> None:
     assert section(a_study(refused, one_cpu, launch)).unprofiled == ()
     (missing,) = section(a_study(replace(refused, fix="It is launched again."), one_cpu)).unprofiled
     assert "another attempt" in missing.fix
-
-
-def test_phases_are_shown_if_the_framework_reports_them() -> None:
-    cell = expand(a_scenario(), "a.yaml")[0]
-    launch = a_profiled_launch(cell=cell, phases={"forward": 500_000, "backward": 400_000})
-
-    (table,) = section(a_study(launch)).tables
-
-    assert [(row.name, row.times[0].share) for row in table.phases] == [
-        ("of it forward", "50 %"),
-        ("of it backward", "40 %"),
-    ]
 
 
 def test_each_baseline_has_a_table_named_by_its_differing_axes() -> None:
@@ -232,39 +181,6 @@ def test_the_exports_contain_all_operators_and_the_rest() -> None:
     assert lines[0]["call_mean_ns"] == "300000.0"
     assert sum(int(line["total_ns"]) for line in lines[:3]) == document["profiles"][0]["step_ns"]
     assert operators_csv(a_study()) == ""
-
-
-def test_steps_are_stacked_bars_of_operators_scaled_to_the_longest() -> None:
-    (table,) = section(a_study(*profiles(conv_ns=1_600_000))).tables
-
-    (by_operator,) = table.stacked_bars
-    one, two = by_operator.rows
-    assert by_operator.key == (
-        ("h0", "conv"), ("h1", "add"), ("gap", "outside operators")
-    )  # fmt: skip
-    assert sum(length for _, length in two.pieces) == pytest.approx(100, abs=0.1)
-    assert sum(length for _, length in one.pieces) == pytest.approx(50, abs=0.1)
-    assert one.pieces[0] == ("h0", 30.0)
-
-
-def test_phases_have_stacked_bars_of_their_own() -> None:
-    none, one_cpu = expand(a_scenario(), "a.yaml")
-    trained = a_profiled_launch(cell=none, phases={"forward": 600_000, "backward": 300_000})
-
-    (table,) = section(a_study(trained, a_profiled_launch(cell=one_cpu, position=1))).tables
-
-    _, by_phase = table.stacked_bars
-    (row,) = by_phase.rows
-    assert row.pieces == (("h0", 60.0), ("h1", 30.0), ("gap", 10.0))
-
-
-def test_a_call_has_its_mean_minimum_and_maximum() -> None:
-    (table,) = section(a_study(*profiles())).tables
-
-    assert table.rows[0].name == "conv"
-    operator = table.rows[0].operators[0]
-    assert operator is not None
-    assert (operator.mean_ns, operator.min_ns, operator.max_ns) == (300_000, 270_000, 330_000)
 
 
 SCENARIO = a_scenario()

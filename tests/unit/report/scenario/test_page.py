@@ -20,7 +20,6 @@ from corebound.analysis.suggested_commands import reproduce_command
 from corebound.analysis.throughput import is_peak_plausible
 from corebound.analysis.wording import (
     TOO_WIDE,
-    binding_name,
     bounds,
     compared_with,
     doing,
@@ -36,12 +35,10 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch, Status
 from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
-from corebound.report.elements import Page
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.whats_new import failed_rows, whats_new
 from corebound.report.scenario.launches import log_tail
-from corebound.report.scenario.page import scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -56,35 +53,23 @@ from support.build import (
     a_series,
     a_thread,
     a_worker,
+    timed,
+    timed_blocks,
 )
 from support.findings import RECORDED
-from support.report_sample import NOW, a_sample
+from support.report_sample import NOW, a_sample, page_of
 from support.texts import in_order
-
-BLOCKS = 6
 
 
 def cells_of(scenario: Scenario) -> dict[str, Cell]:
     return {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
 
 
-def launches_of(cell: Cell, milliseconds: float, **changes: Any) -> list[Launch]:
+def launches_of(cell: Cell, milliseconds: float) -> list[Launch]:
     """Six launches whose medians lie within 1 % of one another."""
-    launches = []
-    for block in range(BLOCKS):
-        # Alternating by half a per cent, so that there is a spread at all.
-        wall_ns = round(milliseconds * 1e6 * (1 + 0.005 * (-1) ** block))
-        worker = a_worker(wall_ns=(wall_ns,) * 30)
-        cpus = (0,) if cell.binding.mode == "one-cpu" else (0, 1)
-        bound = cell.binding.mode != "none"
-        launch = a_launch(
-            cell=cell,
-            block=block,
-            workers=(worker,),
-            placement=a_placement(cpus=cpus, bound=bound),
-        )
-        launches.append(replace(launch, **changes))
-    return launches
+    cpus = (0,) if cell.binding.mode == "one-cpu" else (0, 1)
+    placement = a_placement(cpus=cpus, bound=cell.binding.mode != "none")
+    return timed_blocks(cell, milliseconds, placement=placement)
 
 
 def a_study(
@@ -104,53 +89,43 @@ def a_study(
     return latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
 
-def a_page(result: ScenarioResult) -> Page:
-    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="a-host/r1.jsonl")
-
-
 def verdict(result: ScenarioResult) -> str:
-    return plain(a_page(result).hero.verdict)
+    return plain(page_of(result).hero.verdict)
 
 
-def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
-    assert in_order(verdict(a_study(12.0, 10.0)), "one CPU", "1.20× faster", "unbound")
-
-
-def test_a_baseline_that_nothing_beats_wins() -> None:
-    assert in_order(verdict(a_study(10.0, 20.0)), "Unbound", "fastest")
-
-
-def test_settings_within_the_margin_are_said_to_be_as_fast() -> None:
-    assert in_order(verdict(a_study(10.0, 10.0)), "as fast as", "unbound", "±2 %")
+@pytest.mark.parametrize(
+    ("none_ms", "one_cpu_ms", "facts"),
+    [
+        (12.0, 10.0, ("one CPU", "1.20× faster", "unbound")),
+        (10.0, 20.0, ("Unbound", "fastest")),
+        (10.0, 10.0, ("as fast as", "unbound", "±2 %")),
+    ],
+)
+def test_the_verdict_names_the_faster_one_or_that_none_is(
+    none_ms: float, one_cpu_ms: float, facts: tuple[str, ...]
+) -> None:
+    assert in_order(verdict(a_study(none_ms, one_cpu_ms)), *facts)
 
 
 def test_a_noisy_difference_is_not_called_a_winner() -> None:
     scenario_result = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
     noisy = [
-        a_launch(
-            cell=cell,
-            block=block,
-            placement=a_placement(cpus=(3,)),
-            workers=(a_worker(wall_ns=(wall_ns,) * 30),),
-        )
-        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
+        timed(ms, cell=cell, block=block, placement=a_placement(cpus=(3,)))
+        for block, ms in enumerate((5, 20, 6, 15))
     ]
     steady = [launch for launch in scenario_result.launches if launch.cell.key == "binding=none"]
 
     result = latest_results([(a_run(), (*steady, *noisy))])[0]
 
     assert in_order(verdict(result), "No configuration", "faster", "unbound")
-    assert in_order(plain(a_page(result).hero.support), "launches of each", "decide")
+    assert in_order(plain(page_of(result).hero.support), "launches of each", "decide")
 
 
 def test_a_duplicate_of_the_baseline_has_no_launches_needed() -> None:
     scenario_result = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
-    alike = [
-        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
-        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
-    ]
+    alike = [timed(ms, cell=cell, block=block) for block, ms in enumerate((5, 20, 6, 15))]
     steady = [launch for launch in scenario_result.launches if launch.cell.key == "binding=none"]
 
     result = latest_results([(a_run(), (*steady, *alike))])[0]
@@ -176,10 +151,10 @@ def many_equal_settings(others: int) -> ScenarioResult:
         level = 10 / 1.03 if number == "1" else 10.0
         each = [level * (1 + percent / 100) for percent in WOBBLE]
         launches += [
-            a_launch(
+            timed(
+                milliseconds,
                 cell=cells[f"binding=none,threads={number}"],
                 block=block,
-                workers=(a_worker(wall_ns=(round(milliseconds * 1e6),) * 30),),
                 placement=a_placement(threads=int(number), bound=False),
             )
             for block, milliseconds in enumerate(each)
@@ -197,7 +172,7 @@ def test_a_headline_needs_significance_after_correction() -> None:
     assert among_many.ranked[0].comparison.verdict == "faster"
     assert "1.03× faster" in verdict(result)
     assert "looks 1.03× faster" in verdict(among_many)
-    assert "after correction" in plain(a_page(among_many).hero.support)
+    assert "after correction" in plain(page_of(among_many).hero.support)
     assert overview_page([among_many], PageContext(now=NOW)).rows[0].verdict.word == "inconclusive"
 
 
@@ -206,7 +181,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
         cell=cells_of(a_scenario())["binding=none"], status="failed", reason="it crashed."
     )
 
-    page = a_page(latest_results([(a_run(), (failed,))])[0])
+    page = page_of(latest_results([(a_run(), (failed,))])[0])
 
     assert "Nothing could be" in plain(page.hero.verdict)
     assert "it crashed." in plain(page.hero.support)
@@ -214,7 +189,7 @@ def test_a_scenario_without_a_valid_launch_says_why() -> None:
 
 
 def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
-    page = a_page(latest_results([(a_run(), ())])[0])
+    page = page_of(latest_results([(a_run(), ())])[0])
 
     assert "Nothing has been" in plain(page.hero.verdict)
 
@@ -231,14 +206,6 @@ def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> N
     result = latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
 
     assert in_order(verdict(result), "No comparison", "baseline")
-
-
-def test_a_single_configuration_has_a_time_and_no_comparison() -> None:
-    launches = launches_of(cells_of(a_scenario())["binding=none"], 10)
-
-    result = latest_results([(a_run(), tuple(launches))])[0]
-
-    assert "10.0 ms" in verdict(result)
 
 
 def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
@@ -274,44 +241,13 @@ def test_a_partial_run_does_not_replace_a_complete_one() -> None:
     assert shown(whole, a_record("changed", 3, only=("a=b",), scenarios=(other,))) == "changed"
 
 
-def test_cells_with_the_same_cpus_and_threads_are_marked() -> None:
-    scenario = a_scenario(matrix={"binding": ["none", "physical-cores"]})
-    cells = cells_of(scenario)
-    launches = [
-        *launches_of(cells["binding=none"], 10),
-        *launches_of(cells["binding=physical-cores"], 8),
-    ]
-
-    page = a_page(latest_results([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
-
-    notes = {binding_name(row.cell.cell): row.notes for row in page.configurations.rows}
-    (note,) = notes.pop("physical cores")
-    assert in_order(note, "CPUs and threads", "unbound")
-    assert notes == {"unbound": ()}
-    assert "placement alone cannot" in plain(page.hero.support)
-
-
-def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
-    page = a_page(a_study(10.0, 20.0))
-
-    rows = page.configurations.rows
-    assert [binding_name(row.cell.cell) for row in rows] == ["unbound", "one CPU"]
-    assert [row.verdict.word for row in rows] == ["baseline", "2.00× slower"]
-
-
-def test_a_much_slower_configuration_is_flagged() -> None:
-    page = a_page(a_study(10.0, 500.0))
-
-    assert page.hero.flags[0].title == "50× slower: one CPU"
-
-
 @pytest.mark.parametrize(("one_cpu_ms", "word"), [(8.0, "reproduces"), (10.0, "does not")])
 def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, word: str) -> None:
     claims = [{"says": "pin it", "faster": {"binding": "one-cpu"}, "than": {"binding": "none"}}]
 
     result = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
 
-    assert [claim.judgement for claim in a_page(result).claims] == [word]
+    assert [claim.judgement for claim in page_of(result).claims] == [word]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +267,7 @@ def test_a_hostile_path_is_quoted_in_the_command() -> None:
 
 
 def test_no_cause_is_named_without_a_winner() -> None:
-    page = a_page(a_study(10.0, 10.0))
+    page = page_of(a_study(10.0, 10.0))
 
     assert page.thread_activity is not None
     assert page.thread_activity.lead.startswith("Where the threads ran")
@@ -341,15 +277,7 @@ def test_launches_without_thread_samples_have_no_strip() -> None:
     cell = cells_of(a_scenario())["binding=none"]
     launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
 
-    assert a_page(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
-
-
-def test_the_overview_without_records_says_what_to_run() -> None:
-    page = overview_page((), PageContext(now=NOW))
-
-    assert page.rows == ()
-    assert page.action is not None
-    assert page.action.line == page.first[0]
+    assert page_of(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
@@ -392,7 +320,7 @@ def test_a_machine_is_described_with_its_allowed_cpus() -> None:
     host = a_machine(topology=a_host(cpus_per_core=2, allowed=frozenset({0, 1})))
     result = a_study()
 
-    page = a_page(replace(result, run=replace(result.run, host=host)))
+    page = page_of(replace(result, run=replace(result.run, host=host)))
 
     facts = {fact.term: fact.value for fact in page.facts}
     facts_of = "1 socket", "2 cores", "4 CPUs", "1 node", "1 × 32 MiB", "SMT on", "CPUs 0-1"
@@ -447,12 +375,12 @@ def test_a_ratio_is_never_below_1_and_has_its_direction(speed: float, text: str)
 def test_a_page_with_an_infinite_interval_renders() -> None:
     cells = cells_of(a_scenario())
     launches = [
-        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        timed(ms, cell=cell, block=block)
         for cell in cells.values()
-        for block, wall_ns in enumerate((1, 10**15))
+        for block, ms in enumerate((1e-6, 1e9))
     ]
 
-    page = a_page(latest_results([(a_run(), tuple(launches))])[0])
+    page = page_of(latest_results([(a_run(), tuple(launches))])[0])
 
     interval = page.configurations.rows[0].cell.summary.interval
     assert interval is not None
@@ -461,9 +389,9 @@ def test_a_page_with_an_infinite_interval_renders() -> None:
 
 def test_a_page_of_durations_of_zero_renders() -> None:
     cell = cells_of(a_scenario())["binding=none"]
-    launch = a_launch(cell=cell, workers=(a_worker(wall_ns=(0,) * 30),))
+    launch = timed(0, cell=cell)
 
-    page = a_page(latest_results([(a_run(), (launch,))])[0])
+    page = page_of(latest_results([(a_run(), (launch,))])[0])
 
     assert page.traces
 
@@ -476,7 +404,7 @@ def test_threads_on_unknown_cpus_are_not_drawn() -> None:
         workers=(a_worker(threads=(a_thread(stays=((99, 0, 100),)),)),),
     )
 
-    assert a_page(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
+    assert page_of(latest_results([(a_run(), (launch,))])[0]).thread_activity is None
 
 
 def test_no_row_shows_a_share_of_the_peak_if_any_cell_exceeds_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 from pathlib import Path
 
@@ -16,12 +15,7 @@ from corebound.analysis.scenario_result import CellResult, ScenarioResult, analy
 from corebound.analysis.selection import latest_results
 from corebound.analysis.server_workers import cpu_use, overlap, worker_activity
 from corebound.launch import perf
-from corebound.launch.perf import (
-    Count,
-    CounterSupport,
-    collect_counters,
-    total_counts,
-)
+from corebound.launch.perf import Count, CounterSupport, collect_counters, total_counts
 from corebound.machine.topology import CpuId, Topology
 from corebound.planning.models import UNKNOWN
 from corebound.present.run import run_sections
@@ -30,13 +24,7 @@ from corebound.records.launch_record import Launch, Served, Worker
 from corebound.records.telemetry import Counters
 from corebound.report.charts.lines import CurveChart
 from corebound.report.downloads import cells_csv, cells_json
-from corebound.report.elements import Content
-from corebound.report.inputs import PageContext
-from corebound.report.render import Renderer
-from corebound.report.scenario.launches import typical_launches
-from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.serving import serving, throughput_latency
-from corebound.report.scenario.threads import thread_activity
 from corebound.scenario.matrix import expand
 from corebound.scenario.traffic import MlPerf, Shape, Streamed
 from corebound.stats import latency
@@ -64,10 +52,8 @@ from support.build import (
     an_answered,
 )
 from support.markup import parse_html
-from support.paths import ROOT
-from support.report_sample import a_serving_sample
+from support.report_sample import a_serving_sample, page_of, rendered
 
-NOW = "2026-03-14T09:26:53+00:00"
 SCENARIO = a_scenario(
     workload="image-serving",
     environment="torchserve",
@@ -193,18 +179,6 @@ def test_fewer_than_1000_requests_have_no_p99_9() -> None:
     assert served.p99_9_ns is not None
 
 
-def test_a_page_shows_no_p99_9_of_fewer_than_1000_requests() -> None:
-    few, enough = of_latencies(400), of_latencies(1_200)
-
-    section = serving(studied(*launches_of(0, few, few), *launches_of(1, enough, enough)))
-
-    assert section is not None
-    few_requests, enough_requests = section.rows
-    assert few_requests.served.p99_9_ns is None
-    assert enough_requests.served.p99_9_ns is not None
-    assert [row.p99_9_range_ns for row in section.rows] == [None, None]
-
-
 def test_launches_of_fewer_than_1000_requests_do_not_bound_a_p99_9() -> None:
     half, whole = of_latencies(600), of_latencies(1_000)
 
@@ -250,41 +224,6 @@ def test_server_configurations_are_compared_by_their_metric() -> None:
     assert metric_of(result.cells).heading == "Time per request"
 
 
-def test_each_server_configuration_has_intervals() -> None:
-    quick, slow = ([lasting(seconds) for seconds in all_] for all_ in ((0.5, 0.6), (1.0, 1.2)))
-    launches = (*launches_of(0, *slow), *launches_of(1, *quick))
-
-    section = serving(studied(*launches))
-
-    assert section is not None
-    served = section.rows[0].served
-    for estimate in (served.per_s, served.cpu_ns, served.p50_ns, served.p99_ns):
-        assert estimate.interval is not None
-        assert estimate.interval.contains(estimate.value)
-
-
-def test_the_page_shows_the_percentiles_of_each_configuration() -> None:
-    launches = (*launches_of(0, lasting(1.0)), *launches_of(1, lasting(0.5)))
-
-    section = serving(studied(*launches))
-
-    assert section is not None
-    assert [row.served.per_s.value for row in section.rows] == pytest.approx([100, 200])
-    ((_, chart),) = section.panels
-    assert len(chart.curves) == 2
-    assert [tick.text for tick in chart.along] == ["p50", "p90", "p99", "p99.9", "p99.99"]
-    # Each tenth of the remaining requests is as wide.
-    widths = [right.at - left.at for left, right in itertools.pairwise(chart.along)]
-    assert widths[1:] == pytest.approx([widths[-1]] * 3, abs=0.02)
-
-
-def test_a_generator_that_shared_cpus_with_the_server_is_named() -> None:
-    section = serving(studied(*launches_of(0, a_served(apart=False))))
-
-    assert section is not None
-    assert "had to share CPUs with the server; it used at most 2.0" in section.notes[0]
-
-
 def test_the_notes_contain_the_mlperf_verdict() -> None:
     verdict = MlPerf(queries=64, percentile=0.9, needed=64, satisfied=True, latency_ns=9_000_000)
     answered = an_answered(mlperf=verdict)
@@ -308,23 +247,11 @@ def test_a_page_names_the_parameters_that_the_profile_left() -> None:
     )
     run = replace(a_run(scenarios=(scenario,)), profile="quick")
 
-    page = scenario_page(
-        analyse_scenario(run, run.scenarios[0], ()),
-        PageContext(now=NOW),
-        findings=(),
-        records_file="r.jsonl",
-    )
+    page = page_of(analyse_scenario(run, run.scenarios[0], ()))
 
     assert "concurrency 2" in page.hero.context
 
 
-WORKERS_SCENARIO = a_scenario(
-    workload="image-serving",
-    environment="torchserve",
-    matrix={"threads": ["default", "cores-per-worker"]},
-    parameters={"model": "resnet18", "image": 224, "concurrency": 4},
-    baseline={"threads": "default"},
-)
 TWO_CORES = {CpuId(0): 0, CpuId(1): 1}
 # perf's lines for two workers, as perf-stat(1) gives them: 1,000 slots and 3,000.
 ONE = """\
@@ -358,7 +285,7 @@ def a_launch_of(
 ) -> Launch:
     """A launch of a second; without counters, as of a corebound that had none."""
     launch = a_launch(
-        cell=expand(WORKERS_SCENARIO, "s.yaml")[place],
+        cell=expand(SCENARIO, "s.yaml")[place],
         block=block,
         position=place,
         workers=workers,
@@ -372,7 +299,7 @@ def a_launch_of(
 
 def result_of_workers(*launches: Launch, topology: Topology | None = None) -> ScenarioResult:
     host = a_machine() if topology is None else a_machine(topology=topology)
-    run = replace(a_run(scenarios=(WORKERS_SCENARIO,)), host=host)
+    run = replace(a_run(scenarios=(SCENARIO,)), host=host)
     return analyse_scenario(run, run.scenarios[0], launches)
 
 
@@ -468,10 +395,6 @@ NOT_COUNTED = Counters(
 )
 
 
-def activity_of(result: ScenarioResult) -> Content | None:
-    return thread_activity(result, typical_launches(result))
-
-
 def test_the_page_shows_core_bound_shares_of_the_tree_and_of_workers() -> None:
     workers = [
         a_worker_on(slot, (slot, 0, 1000), counters=replace(COUNTED, slots={"core_bound": share}))
@@ -494,30 +417,13 @@ def test_the_page_shows_core_bound_shares_of_the_tree_and_of_workers() -> None:
 
 def _figures(result: ScenarioResult) -> list[str]:
     """The values beside the first strip of the page, as read."""
-    page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
-    renderer = Renderer(
-        {path.name: path.read_text("utf-8") for path in (ROOT / "reports/templates").iterdir()}
-    )
+    page = page_of(result)
     figures = next(
         element
-        for element in parse_html(renderer.page("scenario", page)).all("ul")
+        for element in parse_html(rendered("scenario", page)).all("ul")
         if element.attributes.get("class") == "figures"
     )
     return [" ".join(item.text.split()) for item in figures.all("li")]
-
-
-def test_without_counters_the_page_says_unavailable_and_why() -> None:
-    section = serving(
-        result_of_workers(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED))
-    )
-
-    assert section is not None
-    assert section.rows[0].workers.core_bound is None
-    assert "core bound" not in section.rows[0].workers.spans
-    assert (
-        "core bound and memory bound (not supported by this host); remote loads"
-        " (not supported by this host)" in section.notes[-1]
-    )
 
 
 def test_remote_memory_is_shown_on_hosts_with_several_nodes() -> None:
@@ -527,22 +433,6 @@ def test_remote_memory_is_shown_on_hosts_with_several_nodes() -> None:
     (cell,) = known.cells
 
     assert worker_activity(cell, known.run.host).remote_memory == pytest.approx(0.25)
-
-
-def test_a_server_is_drawn_with_a_colour_per_worker() -> None:
-    launches = [
-        a_launch_of(
-            *(a_worker_on(slot, (slot, 0, 1000)) for slot in range(2)), place=place, block=block
-        )
-        for place in range(2)
-        for block in range(2)
-    ]
-
-    found = activity_of(result_of_workers(*launches))
-
-    assert found is not None
-    assert found.key == (("h0", "worker 0"), ("h1", "worker 1"))
-    assert [track.name for track in found.panels[0].drawn.tracks] == ["worker 0", "worker 1"]
 
 
 def test_the_exports_contain_the_same_worker_values() -> None:
@@ -590,13 +480,6 @@ def drawn(of: Known) -> CurveChart:
     return found
 
 
-def test_each_configuration_is_a_named_point() -> None:
-    found = drawn(known())
-
-    assert [len(curve.points) for curve in found.curves] == [1, 1, 1, 1]
-    assert found.curves[0].label.name == "unbound, default threads, wait policy default"
-
-
 def test_configurations_that_differ_only_in_load_form_one_line() -> None:
     found = drawn(driven({"20": 18.0, "5": 5.0, "10": 10.0}))
 
@@ -611,15 +494,6 @@ def test_a_single_point_makes_no_chart() -> None:
 @pytest.mark.parametrize(("most", "scale"), [(20.0, "linear"), (200.0, "log")])
 def test_throughputs_far_apart_are_on_a_logarithmic_axis(most: float, scale: str) -> None:
     assert drawn(driven({"5": 5.0, "9": most})).across.scale == scale
-
-
-def test_p99_is_drawn_in_the_captions_unit_and_described_in_words() -> None:
-    found = drawn(known())
-
-    (_, served) = known()[0]
-    assert found.curves[0].points[0].y == pytest.approx(served.p99_ns.value / 1e6)
-    assert found.unit == "ms"
-    assert "requests/s at a p99 of" in found.alt_text
 
 
 def test_a_service_that_runs_already_has_a_page_that_says_its_placement_is_unknown() -> None:
@@ -639,12 +513,9 @@ def test_a_service_that_runs_already_has_a_page_that_says_its_placement_is_unkno
     run = a_run(scenarios=(scenario,))
     result = analyse_scenario(run, run.scenarios[0], launches)
 
-    page = scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
+    page = page_of(result)
 
-    renderer = Renderer(
-        {path.name: path.read_text("utf-8") for path in (ROOT / "reports/templates").iterdir()}
-    )
-    assert UNKNOWN in renderer.page("scenario", page)
+    assert UNKNOWN in rendered("scenario", page)
     (table, *_) = run_sections([result], launches, ())
     assert isinstance(table, Table)
     assert UNKNOWN in table.notes

@@ -31,7 +31,6 @@ from support.build import (
     an_answered,
 )
 from support.drawings import area
-from support.report_sample import site_over_time
 
 
 def activity_of(*launches: Launch, cores: int = 2) -> Content:
@@ -251,11 +250,3 @@ def test_a_strip_is_summarised_as_shares_of_time_per_cpu() -> None:
 
 def test_a_thread_without_sampled_time_has_no_cpus() -> None:
     assert cpu_shares([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
-
-
-def test_charts_of_two_runs_have_tables_of_changes_and_points() -> None:
-    page = site_over_time()["compare/r0-r1.html"]
-
-    assert page.count(">before</span>") == page.count(">after</span>") == 3
-    assert page.count('class="data changes"') == 3
-    assert page.count("points behind the chart") == 3

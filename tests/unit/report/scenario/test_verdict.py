@@ -15,19 +15,16 @@ from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run
 from corebound.records.telemetry import Disturbance
-from corebound.report.elements import Page
-from corebound.report.inputs import PageContext
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.launches import launch_rows
-from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.provenance import command_comment
 from corebound.report.scenario.verdict import flags, hero
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.stats.noise_floor import calibrated, lock_digest
 from support import build
-from support.build import a_launch, a_placement, a_run, a_scenario, a_worker
-from support.report_sample import NOW
+from support.build import a_launch, a_placement, a_run, a_scenario, a_worker, timed
+from support.report_sample import page_of
 
 SCENARIO = a_scenario(
     matrix={
@@ -49,13 +46,7 @@ def skipped(cell: Cell) -> Launch:
 
 
 def launched(cell: Cell, block: int = 0, milliseconds: float = 10.0) -> Launch:
-    wall_ns = round(milliseconds * 1e6)
-    return a_launch(
-        cell=cell,
-        block=block,
-        placement=a_placement(bound=False),
-        workers=(a_worker(wall_ns=(wall_ns,) * 30),),
-    )
+    return timed(milliseconds, cell=cell, block=block, placement=a_placement(bound=False))
 
 
 def studied(*launches: Launch, **of_the_run: Any) -> ScenarioResult:
@@ -66,10 +57,6 @@ def studied(*launches: Launch, **of_the_run: Any) -> ScenarioResult:
 def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
     """The launch, begun at this time of one day."""
     return replace(launch, started_at=f"2026-01-02T{clock}Z", duration_ns=round(lasting_s * 1e9))
-
-
-def page_of(result: ScenarioResult) -> Page:
-    return scenario_page(result, PageContext(now=NOW), findings=(), records_file="r.jsonl")
 
 
 def flag_of(result: ScenarioResult, title: str) -> Flag:
@@ -410,11 +397,11 @@ def test_the_noise_floor_is_part_of_the_verdicts_support() -> None:
 def test_copies_of_a_cell_make_a_calibration_of_it() -> None:
     (cell, _) = expand(CALIBRATED_SCENARIO, "s.yaml")
     launches = [
-        a_launch(
+        timed(
+            1 + 0.01 * ((block + position) % 3),
             cell=replace(cell, axes=(*cell.axes, ("copy", copy))),
             block=block,
             position=position,
-            workers=(a_worker(wall_ns=(1_000_000 + 10_000 * ((block + position) % 3),) * 30),),
         )
         for block in range(6)
         for position, copy in enumerate("ab")
