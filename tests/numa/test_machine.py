@@ -1,4 +1,4 @@
-"""Placement, CPU quotas of cgroup v2, and `corebound doctor --tune`, on a machine of two sockets.
+"""Placement, quotas of cgroup v2, services and `corebound doctor --tune`, on two sockets.
 
 `make test-numa` builds the machine from Debian packages and runs this. It is
 emulated, so its timings mean nothing; its kernel, its topology and its memory
@@ -138,7 +138,9 @@ COMMANDS = """\
 set -e
 sh /files/quotas.sh > /suite/quotas.jsonl
 python3.11 /files/runs.py
-cd /suite && python3.11 /files/tuning.py > tuning.json
+cd /suite
+python3.11 /files/inspecting.py > inspected.json
+python3.11 /files/tuning.py > tuning.json
 """
 
 
@@ -362,6 +364,28 @@ def test_a_quota_of_cgroup_v2_limits_a_launch_and_is_proven(machine: Path) -> No
         # threads, and a CPU and a half may stop those once.
         assert (throttled > periods / 2) == (launch.cell.cpu_quota == 0.5)
     assert (machine / "limited" / "left.txt").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("service", "rule", "evidence"),
+    [
+        ("two workers on siblings", "smt-siblings-shared", "2 threads on CPUs 0-1"),
+        ("six workers on one node", "workers-overlap", "workers overlap"),
+        ("memory on the other node", "memory-remote", "memory"),
+        ("two workers on cores", None, ""),
+        ("memory on its node", None, ""),
+    ],
+)
+def test_a_service_is_told_where_its_threads_and_its_memory_are(
+    machine: Path, service: str, rule: str | None, evidence: str
+) -> None:
+    document = json.loads((machine / "inspected.json").read_text())[service]
+
+    # Emulated CPUs are threads of a smaller host, which may have other work.
+    found = {one["rule"]: one for one in document["findings"]}
+    assert set(found) - {"foreign-load", "steal"} == ({rule} if rule else set())
+    if rule:
+        assert evidence in " ".join(found[rule]["evidence"])
 
 
 # Where a process may be in cgroup v2, and below which cgroup its launch must be.
