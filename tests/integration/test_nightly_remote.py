@@ -31,13 +31,17 @@ def head(folder: Path) -> str:
     return git(folder, "rev-parse", "HEAD").strip()
 
 
-def test_pushed_commits_are_measured_and_published(suite: Path) -> None:
+def test_pushed_commits_are_measured_and_published_once_the_remote_is_back(suite: Path) -> None:
     sha = repositories.push_change(suite)
     (suite / "notes").write_text("changed here, in no one's way\n")
+    is_gone(suite)
+    assert repositories.run_nightly(suite, "--update")[0] == 4
+    (suite.parent / "moved.git").rename(suite.parent / "origin.git")
 
     code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
+    assert "Resuming the interrupted nightly run" in err
     assert head(suite) == sha
     (file,) = jsonl.files(suite / "reports" / "records")
     commit = jsonl.read_run(file).commit
@@ -89,19 +93,6 @@ def test_a_remote_that_cannot_be_followed_is_reported_and_nothing_changes(
     assert (suite / "scenarios" / "steps.py").read_text() == steps
     assert list(jsonl.files(suite / "reports" / "records")) == []
     assert repositories.published_page(suite) == repositories.PREVIOUS_PAGE
-
-
-def test_a_nightly_run_continues_once_its_remote_is_back(suite: Path) -> None:
-    sha = repositories.push_change(suite)
-    is_gone(suite)
-    assert repositories.run_nightly(suite, "--update")[0] == 4
-    (suite.parent / "moved.git").rename(suite.parent / "origin.git")
-
-    code, out, err = repositories.run_nightly(suite, "--update")
-
-    assert code == 0, out + err
-    assert "Resuming the interrupted nightly run" in err
-    assert head(suite) == sha
 
 
 @contextmanager

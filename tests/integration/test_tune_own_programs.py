@@ -46,9 +46,10 @@ if [ "$2" = 1 ]; then echo "rate: 20 op/s"; else echo "rate: 10 op/s"; fi
 echo "threads $2, $3 on $(nproc) CPUs"
 """
 
-pytestmark = [pytest.mark.measures, needs.two_cpus]
+pytestmark = needs.two_cpus
 
 
+@pytest.mark.measures
 def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "own.yaml").write_text(
@@ -57,7 +58,7 @@ def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> 
         '  requests: {url: "http://127.0.0.1:{port}/", expect: {text: ok}}\n'
         "parameters: {concurrency: 4}\n" + MEASURE
     )
-    race = ("--objective", "rate", "--bound", "p99=500ms", "--budget", "90s")
+    race = ("--objective", "rate", "--bound", "p99=500ms", "--budget", "60s")
 
     tuned = corebound(tmp_path, "tune", "own.yaml", *race, "--json")
 
@@ -73,6 +74,7 @@ def test_the_rate_of_an_own_server_is_tuned_with_an_interval(tmp_path: Path) -> 
     assert all(one["launches"] <= 2 or one["winner_speedup_interval"] for one in others)
 
 
+@pytest.mark.measures
 def test_a_service_that_runs_is_saved_and_then_tuned(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     with socket.create_server(("127.0.0.1", 0)) as opened:
