@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from corebound.asv_bridge.project import open_project
 from corebound.errors import InputError
 from support import commands
+from support.commands import until
 from support.repositories import commit_all, counting_suite, git, write_asv_conf, write_pyproject
 
 # Nobody else sleeps for as long as that.
@@ -81,23 +80,15 @@ def test_a_build_ends_with_its_caller_and_releases_its_lock(
 ) -> None:
     write_asv_conf(repository, "counting", install_command=[f"python -c '{SLEEP}'"])
     process = commands.start(repository, "compare-commits", "HEAD~1", "HEAD")
-    assert within(120, lambda: bool(sleepers()) or process.poll() is not None)
+    until(lambda: bool(sleepers()) or process.poll() is not None, 120)
     assert process.poll() is None, process.communicate()
 
     process.send_signal(number)
     process.communicate(timeout=30)
 
-    assert within(10, lambda: not sleepers())
+    until(lambda: not sleepers())
     (lock,) = (repository / ".asv" / "env" / "commits").glob("*/lock")
-    assert within(10, lambda: is_free(lock))
-
-
-def within(seconds: float, is_so: Callable[[], bool]) -> bool:
-    """Whether something becomes so in time."""
-    until = time.monotonic() + seconds
-    while not (builds := is_so()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return builds
+    until(lambda: is_free(lock))
 
 
 def is_free(lock: Path) -> bool:

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from corebound.launch import die_with_parent
-from support.commands import is_running
+from support.commands import is_running, until
 
 pytestmark = pytest.mark.quick
 
@@ -24,10 +23,6 @@ process = subprocess.Popen(die_with_parent.wrap(("sleep", "900")))
 print(process.pid, flush=True)
 process.wait()
 """
-
-
-def becomes(pid: int, argument: str) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(argument.encode())
 
 
 def test_the_wrapper_becomes_the_command_with_its_arguments_and_exit_code() -> None:
@@ -53,15 +48,10 @@ def test_the_command_ends_when_its_parent_is_killed() -> None:
     with subprocess.Popen((sys.executable, "-c", PARENT), stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
-        deadline_s = time.monotonic() + 30
-        while not becomes(pid, "sleep"):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
         starter.send_signal(signal.SIGKILL)
 
-    while is_running(pid):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    until(lambda: not is_running(pid))
 
 
 def test_without_a_parent_the_command_does_not_start() -> None:

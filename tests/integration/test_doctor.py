@@ -15,7 +15,7 @@ import pytest
 
 from corebound.machine.doctor.host_settings import STATE, saved_settings
 from corebound.records import jsonl
-from support.commands import corebound
+from support.commands import corebound, output_of
 from support.machine_trees import HEALTHY, THP, write_files
 from support.repositories import counting_suite
 
@@ -25,20 +25,6 @@ SPOILT = {SWAPPINESS: "60\n", LAYOUT: "0\n", "sys/kernel/mm/ksm/run": "1\n"}
 TUNED = {SWAPPINESS: "1\n", LAYOUT: "2\n", "sys/kernel/mm/ksm/run": "0\n"}
 
 
-def doctor(*arguments: str) -> str:
-    """What is said of this machine, by a process of its own: it looks at the others."""
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", "doctor", *arguments),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def doctor_in(root: Path, *arguments: str) -> str:
     """What is said of a folder that stands for another machine."""
     completed = corebound(root, "doctor", *arguments, "--root", str(root), in_process=True)
@@ -46,8 +32,9 @@ def doctor_in(root: Path, *arguments: str) -> str:
     return completed.out
 
 
-def as_json(*arguments: str) -> dict[str, dict[str, str | None]]:
-    checks = json.loads(doctor(*arguments, "--json"))["checks"]
+def as_json(folder: Path) -> dict[str, dict[str, str | None]]:
+    """What is said of this machine, by a process of its own: it looks at the others."""
+    checks = json.loads(output_of(folder, "doctor", "--json"))["checks"]
     return {seen["check"]: seen for seen in checks}
 
 
@@ -64,8 +51,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.quick
-def test_checks_of_this_machine_match_what_its_kernel_reports() -> None:
-    found = as_json()
+def test_checks_of_this_machine_match_what_its_kernel_reports(tmp_path: Path) -> None:
+    found = as_json(tmp_path)
 
     for seen in found.values():
         assert seen["state"] in {"ok", "warning", "unavailable"}
@@ -85,11 +72,11 @@ def test_checks_of_this_machine_match_what_its_kernel_reports() -> None:
 
 
 @pytest.mark.measures
-def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
+def test_a_process_that_keeps_a_cpu_busy_is_named(tmp_path: Path) -> None:
     with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
         try:
             # Where others are busy too, another look may find it among the busiest.
-            looks = (as_json()["busy processes"] for _ in range(8))
+            looks = (as_json(tmp_path)["busy processes"] for _ in range(8))
             found = next(check for check in looks if f"({busy.pid})" in str(check["value"]))
         finally:
             busy.kill()
@@ -119,20 +106,15 @@ def test_tuning_and_restoring_leaves_a_machine_as_it_was(root: Path) -> None:
     assert "Nothing to restore" in doctor_in(root, "--restore")
 
 
-def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
-    doctor_in(root, "--tune")
+def test_tuning_says_what_it_changes_and_changes_nothing_again(root: Path) -> None:
+    output = json.loads(doctor_in(root, "--tune", "--json"))
     doctor_in(root, "--tune")
     doctor_in(root, "--restore")
 
+    assert {one["path"]: (one["before"], one["after"]) for one in output["settings"]} == {
+        path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT
+    }
     assert read(root) == SPOILT
-
-
-def test_json_of_tuning_has_values_before_and_after(root: Path) -> None:
-    output = json.loads(doctor_in(root, "--tune", "--json"))
-
-    assert {
-        setting["path"]: (setting["before"], setting["after"]) for setting in output["settings"]
-    } == {path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT}
 
 
 # Root may write everywhere, so it becomes somebody else once it has imported everything.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +19,7 @@ from corebound.exchange.run_export import exported_cells
 from corebound.records import history_files, jsonl
 from corebound.records.history import Series
 from support.commands import output_of
+from support.repositories import git, write_asv_conf
 
 SCENARIO = """\
 schema: 1
@@ -46,23 +47,14 @@ def setup():
 """
 # Of three launches: one that a busy host disturbs is left out where two others are not.
 UNDISTURBED = {2, 3}
-ENVIRONMENT = {
-    **os.environ,
-    "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
-    "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
-}  # fmt: skip
 
 
-def run(folder: Path, *arguments: str, code: int = 0) -> str:
-    completed = subprocess.run(
-        arguments, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == code, completed.stdout + completed.stderr
+def tool(folder: Path, *arguments: str) -> str:
+    """What a module of Python, such as asv, prints."""
+    command = (sys.executable, "-m", *arguments)
+    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     return completed.stdout
-
-
-def asv(folder: Path, *arguments: str) -> str:
-    return run(folder, sys.executable, "-m", "asv", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -72,21 +64,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "hashing.yaml").write_text(SCENARIO)
     (folder / "hashing.py").write_text(WORKLOAD)
     (folder / ".gitignore").write_text("reports/\n__pycache__/\nresults/\nhtml/\n")
-    run(folder, "git", "init", "--quiet", "--initial-branch", "main")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
     for subject in ("Begin", "Go on"):
         (folder / "news.txt").write_text(subject)
-        run(folder, "git", "add", ".")
-        run(folder, "git", "commit", "--quiet", "--message", subject)
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", subject)
         output_of(folder, "run", "hashing.yaml", "--unlocked", "--json")
-    (folder / "asv.conf.json").write_text(
-        json.dumps(
-            {
-                "version": 1, "project": "hashing", "repo": ".", "branches": ["main"],
-                "environment_type": "virtualenv", "results_dir": "results", "html_dir": "html",
-                "show_commit_url": "https://example.org/",
-            }
-        )
-    )  # fmt: skip
+    write_asv_conf(
+        folder,
+        "hashing",
+        environment_type="virtualenv",
+        results_dir="results",
+        html_dir="html",
+        show_commit_url="https://example.org/",
+    )
     return folder
 
 
@@ -111,7 +102,7 @@ def results(project: Path) -> Path:
 
 
 def commits(project: Path) -> list[str]:
-    return run(project, "git", "rev-list", "--reverse", "HEAD").split()
+    return git(project, "rev-list", "--reverse", "HEAD").split()
 
 
 @pytest.mark.quick
@@ -142,8 +133,8 @@ def test_asv_show_and_compare_print_the_values(project: Path, results: Path) -> 
     first, second = commits(project)
     (machine,) = [file.parent.name for file in results.glob("*/machine.json")]
 
-    output = asv(project, "show", "--machine", machine, first)
-    compared = asv(project, "compare", "--machine", machine, first, second)
+    output = tool(project, "asv", "show", "--machine", machine, first)
+    compared = tool(project, "asv", "compare", "--machine", machine, first, second)
 
     assert "hashing" in output
     assert re.search(r"\bone-cpu\b.*\bn/a\b", output)
@@ -153,7 +144,7 @@ def test_asv_show_and_compare_print_the_values(project: Path, results: Path) -> 
 def test_asv_publish_makes_graphs_of_both_commits(
     project: Path, results: Path, medians_s: dict[tuple[str, str], float]
 ) -> None:
-    asv(project, "publish", "--no-pull")
+    tool(project, "asv", "publish", "--no-pull")
 
     index = json.loads((project / "html" / "index.json").read_text())
     (graph,) = [
@@ -236,12 +227,10 @@ def test_pyperf_reads_each_launch_as_a_run_with_its_warm_ups(
 
 
 def test_pyperf_shows_checks_and_compares_them(project: Path, suites: list[str]) -> None:
-    def tool(*arguments: str) -> str:
-        return run(project, sys.executable, "-m", "pyperf", *arguments)
-
-    assert "hashing[binding=none,threads=default]" in tool("show", "--metadata", suites[0])
-    assert "Number of run" in tool("stats", suites[0])
-    compared = tool("compare_to", "--table", *suites)
+    shown = tool(project, "pyperf", "show", "--metadata", suites[0])
+    assert "hashing[binding=none,threads=default]" in shown
+    assert "Number of run" in tool(project, "pyperf", "stats", suites[0])
+    compared = tool(project, "pyperf", "compare_to", "--table", *suites)
     assert "Benchmark" in compared or "not significant" in compared
 
 
@@ -262,12 +251,12 @@ def test_exported_pyperf_files_import_unchanged(
 
 
 def test_results_that_pyperf_measured_are_imported(tmp_path: Path) -> None:
-    run(
-        tmp_path, sys.executable, "-m", "pyperf", "timeit", "--quiet", "--processes", "3",
+    tool(
+        tmp_path, "pyperf", "timeit", "--quiet", "--processes", "3",
         "--values", "2", "--loops", "1000",
         "--name", "summing", "-o", "made.json", "sum(range(1000))",
     )  # fmt: skip
-    run(tmp_path, "gzip", "--keep", "made.json")
+    (tmp_path / "made.json.gz").write_bytes(gzip.compress((tmp_path / "made.json").read_bytes()))
 
     document = json.loads(
         output_of(tmp_path, "import", "pyperf", "made.json.gz", "--records", "r", "--json")

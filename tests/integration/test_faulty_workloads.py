@@ -18,8 +18,6 @@ import pytest
 from support import needs
 from support.commands import busy_process
 
-pytestmark = pytest.mark.measures
-
 CPUS = sorted(os.sched_getaffinity(0))
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -134,6 +132,7 @@ OF_THE_HOST = {"foreign-load", "steal", "throttled", "not-as-asked", "strays"}
 QUIET_CPUS = 0.025
 
 
+@pytest.mark.measures
 def test_an_undisturbed_workload_is_valid(tmp_path: Path) -> None:
     cpu, quiet = CPUS[-1], False
     for _ in range(3):

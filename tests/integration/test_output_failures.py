@@ -5,42 +5,55 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.quick
 
 COREBOUND = (sys.executable, "-m", "corebound")
+PRINTS = pytest.mark.parametrize("arguments", [("schema",), ("--version",), ("--help",)])
 
 
-@pytest.mark.parametrize("arguments", [("schema",), ("--version",), ("--help",)])
-def test_a_closed_output_pipe_has_its_own_exit_code(arguments: tuple[str, ...]) -> None:
+def ended(*command: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """How a command ended; capital settings are variables of its environment."""
+    variables = {name: str(settings.pop(name)) for name in [*settings] if name.isupper()}
+    return subprocess.run(
+        command,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings},
+        env={**os.environ, **variables},
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
     reading, writing = os.pipe()
     os.close(reading)
-    result = subprocess.run(
-        (*COREBOUND, *arguments), stdout=writing, stderr=subprocess.PIPE, text=True, check=False
-    )
+    yield writing
     os.close(writing)
+
+
+@PRINTS
+def test_a_closed_output_pipe_has_its_own_exit_code(
+    closed_pipe: int, arguments: tuple[str, ...]
+) -> None:
+    result = ended(*COREBOUND, *arguments, stdout=closed_pipe)
 
     assert (result.returncode, result.stderr) == (141, "")
 
 
-def test_a_closed_standard_error_ends_a_command_that_writes_to_it() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    result = subprocess.run((*COREBOUND, "bogus"), stderr=writing, check=False)
-    os.close(writing)
-
-    assert result.returncode == 141
+def test_a_closed_standard_error_ends_a_command_that_writes_to_it(closed_pipe: int) -> None:
+    assert ended(*COREBOUND, "bogus", stderr=closed_pipe).returncode == 141
 
 
-@pytest.mark.parametrize("arguments", [("schema",), ("--version",), ("--help",)])
+@PRINTS
 def test_a_full_disk_is_an_error_and_not_a_crash(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        result = subprocess.run(
-            (*COREBOUND, *arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        result = ended(*COREBOUND, *arguments, stdout=full)
 
     assert result.returncode == 2
     assert result.stderr.startswith("standard output: cannot be written: No space left on device.")
@@ -48,19 +61,12 @@ def test_a_full_disk_is_an_error_and_not_a_crash(arguments: tuple[str, ...]) -> 
 
 def test_an_error_keeps_its_exit_code_where_it_cannot_be_printed() -> None:
     with Path("/dev/full").open("wb") as full:
-        result = subprocess.run((*COREBOUND, "check", "missing.yaml"), stderr=full, check=False)
-
-    assert result.returncode == 2
+        assert ended(*COREBOUND, "check", "missing.yaml", stderr=full).returncode == 2
 
 
 @pytest.mark.parametrize(("closed", "code"), [(">&-", 141), ("<&-", 0), ("2>&-", 0)])
 def test_a_descriptor_that_the_caller_closed_is_not_reused(closed: str, code: int) -> None:
-    result = subprocess.run(
-        ("sh", "-c", f'"$0" -m corebound topology {closed}', sys.executable),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended("sh", "-c", f'"$0" -m corebound topology {closed}', sys.executable)
 
     assert (result.returncode, result.stderr) == (code, "")
 
@@ -90,13 +96,7 @@ main()
     ],
 )
 def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Path) -> None:
-    result = subprocess.run(
-        (sys.executable, "-c", CRASH.format(crash=crash)),
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(sys.executable, "-c", CRASH.format(crash=crash), XDG_STATE_HOME=tmp_path)
 
     (saved,) = (tmp_path / "corebound").iterdir()
     assert result.returncode == 70
@@ -108,13 +108,7 @@ def test_a_crash_is_one_line_and_its_traceback_is_saved(crash: str, tmp_path: Pa
 
 def test_a_crash_during_import_is_reported_the_same_way(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise ImportError('broken')")
-    result = subprocess.run(
-        COREBOUND,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(*COREBOUND, PYTHONPATH=tmp_path, XDG_STATE_HOME=tmp_path)
 
     assert result.returncode == 70
     assert "internal error: ImportError: broken" in result.stderr
@@ -127,13 +121,7 @@ def test_an_interrupt_while_modules_load_ends_at_once(
 ) -> None:
     signalled = place.format(f"os.kill(os.getpid(), signal.{name})")
     (tmp_path / "typer.py").write_text(f"import os, signal, weakref\n{signalled}\n1 / 0")
-    result = subprocess.run(
-        COREBOUND,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(*COREBOUND, PYTHONPATH=tmp_path, XDG_STATE_HOME=tmp_path)
 
     assert (result.returncode, result.stderr) == (code, "")
 
@@ -145,26 +133,14 @@ def test_an_interrupt_that_a_library_replaces_is_no_crash(tmp_path: Path) -> Non
         "    except KeyboardInterrupt: pass\n"
         "    raise SystemError"
     )
-    result = subprocess.run(
-        (sys.executable, "-c", CRASH.format(crash=crash)),
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(sys.executable, "-c", CRASH.format(crash=crash), XDG_STATE_HOME=tmp_path)
 
     assert (result.returncode, result.stderr) == (130, "")
 
 
 def test_a_crash_is_reported_when_its_traceback_cannot_be_saved() -> None:
     crash = "import tempfile; tempfile.tempdir = '/proc/nowhere'; raise KeyError('::error::')"
-    result = subprocess.run(
-        (sys.executable, "-c", CRASH.format(crash=crash)),
-        env={**os.environ, "XDG_STATE_HOME": "/proc/nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(sys.executable, "-c", CRASH.format(crash=crash), XDG_STATE_HOME="/proc/nowhere")
 
     first, *rest = result.stderr.splitlines()
     assert result.returncode == 70

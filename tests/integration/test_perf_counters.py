@@ -16,8 +16,6 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
 from support import needs
 
-pytestmark = pytest.mark.measures
-
 COMPUTES = """
 import threading
 print(flush=True); input()
@@ -65,18 +63,6 @@ def test_perf_counts_threads_that_start_later_and_leaves_no_process(tmp_path: Pa
     assert (counts["context-switches"].value or 0) >= 3
     assert leftover_processes == ()
     assert left == {}
-
-
-@needs.perf
-def test_perf_that_cannot_attach_says_why(tmp_path: Path) -> None:
-    with Supervision(tmp_path / "run") as supervision:
-        counting = Perf(("no-such-event",), supervision, tmp_path)
-        counting.start({os.getpid()})
-        counting.start_counting()
-
-        assert counting.close() == {}
-        assert "no-such-event" in str(counting.reason) or "perf" in str(counting.reason)
-        assert supervision.end(grace_s=0.0) == ()
 
 
 @needs.perf

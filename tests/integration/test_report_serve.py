@@ -6,13 +6,13 @@ import http.client
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from corebound.workflow.report import state_of
 from support import commands
+from support.commands import until
 
 _LONGEST_S = 60
 
@@ -60,12 +60,7 @@ def test_a_site_is_served_rebuilt_and_stopped(tmp_path: Path) -> None:
 
 
 def _said(log: Path, pattern: str) -> str:
-    until_s = time.monotonic() + _LONGEST_S
-    while time.monotonic() < until_s:
-        if content := re.search(pattern, log.read_text()):
-            return content[1]
-        time.sleep(0.1)
-    raise AssertionError(log.read_text())
+    return until(lambda: re.search(pattern, log.read_text()))[1]
 
 
 def test_unfinished_files_and_our_own_caches_trigger_no_rebuild(tmp_path: Path) -> None:

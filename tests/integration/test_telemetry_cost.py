@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 from benchmarks import telemetry_cost
-
-pytestmark = pytest.mark.measures
 
 
 def test_the_cost_of_sampling_is_measured_by_pairs_with_an_interval() -> None:
