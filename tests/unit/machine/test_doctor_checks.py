@@ -216,12 +216,19 @@ def test_throttling_now_differs_from_throttling_in_the_past() -> None:
     assert in_order(found.value, "now", "4 times")
 
 
-def test_an_old_kernel_shows_smt_by_its_topology() -> None:
-    files = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
+def test_smt_by_topology_and_numa_balancing_matter_only_where_there_are_several() -> None:
+    old = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
+    balanced = {"proc/sys/kernel/numa_balancing": "1\n"}
 
-    assert check_results(files)["SMT"].host_check.state == "ok"
-    found = check_results(files, host=a_host(cpus_per_core=2))["SMT"].host_check
-    assert (found.state, found.value) == ("warning", "on")
+    assert check_results(old)["SMT"].host_check.state == "ok"
+    smt = check_results(old, host=a_host(cpus_per_core=2))["SMT"].host_check
+    assert (smt.state, smt.value) == ("warning", "on")
+    assert check_results(balanced)["NUMA balancing"].host_check.state == "ok"
+    found = check_results(balanced, host=a_host(nodes=2))["NUMA balancing"]
+    assert found.host_check.value == "on, 2 nodes"
+    assert found.changes == (
+        SettingChange(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),
+    )
 
 
 def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> None:
@@ -248,17 +255,13 @@ def test_interrupts_move_to_cpus_that_are_not_measured() -> None:
     assert (found.host_check.undo or "").split("; ") == undo
 
 
-def test_interrupts_on_other_cpus_are_ok() -> None:
-    host = a_host(cores_per_node=4, allowed=frozenset({2, 3}))
+def test_interrupts_on_other_cpus_are_ok_and_never_sent_to_isolated_ones() -> None:
+    elsewhere, here = (
+        a_host(cores_per_node=4, allowed=frozenset(cpus)) for cpus in ((2, 3), (0, 1))
+    )
 
-    assert check_results(host=host)["IRQ affinity"].host_check.state == "ok"
-
-
-def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
-    host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
-
-    found = check_results({f"{CPU}/isolated": "2\n"}, host=host)["IRQ affinity"]
-
+    assert check_results(host=elsewhere)["IRQ affinity"].host_check.state == "ok"
+    found = check_results({f"{CPU}/isolated": "2\n"}, host=here)["IRQ affinity"]
     assert {change.value for change in found.changes} == {"3"}
 
 
@@ -366,37 +369,36 @@ def test_a_record_contains_no_process_ids() -> None:
     assert judged["swappiness"].recorded is judged["swappiness"].host_check
 
 
-def test_corebound_itself_is_no_foreign_process() -> None:
-    found = check_results(
-        later={
-            "proc/stat": proc_stat(user=50, idle=10_050),
-            "proc/77/stat": pid_stat("corebound", 60),
-        }
-    )["busy processes"].host_check
-
-    assert (found.state, found.value) == ("ok", "0 % of a CPU")
+HALF_BUSY = {"proc/stat": proc_stat(user=50, idle=10_050)}
+KSWAPD = [{"proc/30/stat": pid_stat("kswapd0", ticks, parent=2)} for ticks in (0, 40)]
 
 
-def test_load_without_a_visible_process_counts() -> None:
-    found = check_results(later={"proc/stat": proc_stat(user=50, idle=10_050)})[
-        "busy processes"
-    ].host_check
+@pytest.mark.parametrize(
+    ("before", "later", "state", "facts", "fix"),
+    [
+        # Corebound itself is no foreign process, and load without a visible one counts.
+        ({}, HALF_BUSY | {"proc/77/stat": pid_stat("corebound", 60)}, "ok", ("0 % of a CPU",), ()),
+        ({}, HALF_BUSY, "warning", ("100 %", "no visible process"), ()),
+        # A kernel thread is named but cannot be stopped.
+        (
+            KSWAPD[0], {"proc/stat": proc_stat(user=40, idle=10_060)} | KSWAPD[1],
+            "warning", ("80 %", "kswapd0 (30) 80 %"), ("kernel", "top"),
+        ),
+    ],
+)  # fmt: skip
+def test_whose_load_it_is(
+    before: dict[str, str | None],
+    later: dict[str, str],
+    state: str,
+    facts: tuple[str, ...],
+    fix: tuple[str, ...],
+) -> None:
+    found = check_results(before, later=later)["busy processes"].host_check
 
-    assert found.state == "warning"
-    assert in_order(found.value, "100 %", "no visible process")
-
-
-def test_a_kernel_thread_is_named_but_cannot_be_stopped() -> None:
-    found = check_results(
-        {"proc/30/stat": pid_stat("kswapd0", 0, parent=2)},
-        later={
-            "proc/stat": proc_stat(user=40, idle=10_060),
-            "proc/30/stat": pid_stat("kswapd0", 40, parent=2),
-        },
-    )["busy processes"].host_check
-
-    assert in_order(found.value, "80 %", "kswapd0 (30) 80 %")
-    assert (in_order(found.fix, "kernel", "top"), found.undo) == (True, None)
+    assert found.state == state
+    assert in_order(found.value, *facts)
+    assert in_order(found.fix, *fix)
+    assert found.undo is None
 
 
 def test_steal_is_checked_now_and_since_the_start() -> None:
@@ -418,17 +420,6 @@ def test_swapping_during_the_check_is_detected() -> None:
     assert in_order(found.value, "0 B of 8.0 GiB", "12 pages")
 
 
-def test_numa_balancing_matters_only_between_nodes() -> None:
-    files = {"proc/sys/kernel/numa_balancing": "1\n"}
-
-    assert check_results(files)["NUMA balancing"].host_check.state == "ok"
-    found = check_results(files, host=a_host(nodes=2))["NUMA balancing"]
-    assert found.host_check.value == "on, 2 nodes"
-    assert found.changes == (
-        SettingChange(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),
-    )
-
-
 def test_privileged_users_ignore_perf_event_paranoid() -> None:
     files = {
         "proc/sys/kernel/perf_event_paranoid": "3\n",
@@ -440,21 +431,18 @@ def test_privileged_users_ignore_perf_event_paranoid() -> None:
     assert check_results(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
 
 
-def test_missing_tools_name_the_consequence_and_the_package() -> None:
+def test_missing_tools_name_the_package_unless_no_scenario_needs_them() -> None:
     found = check_results(tools=PROGRAMS - {"numactl"})
+    unneeded = check_results(tools=frozenset(), needed=frozenset({"numactl"}), environments={})
 
-    assert found["numactl"].host_check.state == "warning"
-    assert found["numactl"].host_check.fix == "apt-get install numactl"
-    assert found["numactl"].host_check.undo == "apt-get remove numactl"
+    numactl = found["numactl"].host_check
+    assert (numactl.state, numactl.fix, numactl.undo) == (
+        "warning", "apt-get install numactl", "apt-get remove numactl",
+    )  # fmt: skip
     assert found["perf"].host_check.state == "ok"
-
-
-def test_what_no_scenario_needs_is_not_missed() -> None:
-    found = check_results(tools=frozenset(), needed=frozenset({"numactl"}), environments={})
-
-    states = {name: found[name].host_check.state for name in ("numactl", "java", "hwloc")}
+    states = {name: unneeded[name].host_check.state for name in ("numactl", "java", "hwloc")}
     assert states == {"numactl": "warning", "java": "unavailable", "hwloc": "unavailable"}
-    assert found["environments"].host_check.state == "ok"
+    assert unneeded["environments"].host_check.state == "ok"
 
 
 @pytest.mark.parametrize(

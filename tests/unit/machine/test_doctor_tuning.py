@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.errors import HostError
@@ -23,6 +23,7 @@ from corebound.machine.doctor.host_settings import (
 )
 from corebound.machine.doctor.result import SettingChange
 from corebound.machine.sysfs import selected
+from support.examples import examples
 from support.machine_trees import write_files
 from support.texts import in_order
 
@@ -143,7 +144,7 @@ EVENTS = st.one_of(
 OTHERS = st.tuples(st.just("other"), st.sampled_from(sorted(MACHINE)))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(events=st.lists(EVENTS, max_size=6))
 def test_after_a_kill_at_any_point_the_next_restore_is_complete(
     events: list[tuple[str, int | None]],
@@ -163,7 +164,7 @@ def test_after_a_kill_at_any_point_the_next_restore_is_complete(
         assert not (root / STATE).exists()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(events=st.lists(st.one_of(EVENTS, OTHERS), max_size=8))
 def test_the_state_file_always_holds_the_original_values(
     events: list[tuple[str, int | str | None]],

@@ -14,7 +14,6 @@ from corebound.analysis.claims import judge_claims
 from corebound.analysis.fairness import checks
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
-from corebound.errors import ScenarioFaults
 from corebound.machine import identity
 from corebound.machine.identity import Gpu, Host, governors, gpus, microcode
 from corebound.planning.host_support import HostCapabilities
@@ -22,7 +21,6 @@ from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.records import codec
 from corebound.report.pages.claims import claim_verdict
 from corebound.report.scenario.provenance import environment_facts
-from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.worker.protocol import Request
@@ -38,6 +36,8 @@ from support.build import (
     a_scenario,
     a_worker,
 )
+from support.known import known
+from support.machine_trees import MemoryTree
 from support.texts import in_order
 
 GPU = Gpu(id="0", name="NVIDIA H100")
@@ -57,37 +57,16 @@ def a_study(
     return latest_results([(a_run(scenarios=(asked,), host=host), launches)])[0]
 
 
-class Tree:
-    """Files of a machine, by path."""
-
-    def __init__(self, **files: str) -> None:
-        self._files = files
-
-    def read(self, path: str) -> str | None:
-        return self._files.get(path)
-
-    def names(self, path: str) -> tuple[str, ...]:
-        below = (name.removeprefix(f"{path}/") for name in self._files if name.startswith(path))
-        return tuple({name.partition("/")[0] for name in below})
-
-
 def test_microcode_and_governors_are_read_where_the_kernel_shows_them() -> None:
-    tree = Tree(
-        **{
-            "proc/cpuinfo": "processor: 0\nmicrocode: 0x2b000590\n",
-            "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "powersave\n",
-            "sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "performance\n",
-            "sys/devices/system/cpu/cpufreq/policy2/scaling_governor": "powersave\n",
-        }
-    )
+    files = {"proc/cpuinfo": "processor: 0\nmicrocode: 0x2b000590\n"}
+    for number, governor in enumerate(("powersave", "performance", "powersave")):
+        folder = f"sys/devices/system/cpu/cpufreq/policy{number}"
+        files[f"{folder}/scaling_governor"] = f"{governor}\n"
 
-    assert microcode(tree) == "0x2b000590"
-    assert governors(tree) == ("performance", "powersave")
-
-
-def test_a_host_without_cpufreq_has_no_governors() -> None:
-    assert microcode(Tree()) is None
-    assert governors(Tree()) is None
+    assert microcode(MemoryTree(files)) == "0x2b000590"
+    assert governors(MemoryTree(files)) == ("performance", "powersave")
+    assert microcode(MemoryTree({})) is None
+    assert governors(MemoryTree({})) is None
 
 
 def test_a_machine_id_of_its_own_makes_a_container_a_host_of_its_own(
@@ -205,19 +184,15 @@ def test_a_claim_about_gpus_is_judged_by_the_host_s_gpus(
     assert (claim_verdict(claim).word, claim.detail) == (word, detail)
 
 
-def test_an_older_record_states_that_gpus_and_peak_are_unknown() -> None:
+def test_a_record_keeps_gpus_and_peak_and_an_older_one_says_that_they_are_unknown() -> None:
+    run = a_run(host=replace(a_machine(), gpus=(GPU,)))
     line = codec.encode(a_run(host=replace(a_machine(), gpus=None, peak=None)))
     before = line.replace(b',"gpus":null,"peak":null', b"")
 
+    assert codec.decode_run(codec.encode(run)) == run
     assert before != line
     host = codec.decode_run(before).host
     assert (host.gpus, host.peak) == (None, None)
-
-
-def test_a_record_keeps_gpus_and_peak() -> None:
-    run = a_run(host=replace(a_machine(), gpus=(GPU,)))
-
-    assert codec.decode_run(codec.encode(run)) == run
 
 
 def test_versions_of_several_environments_name_their_environment() -> None:
@@ -243,8 +218,6 @@ def test_versions_of_several_environments_name_their_environment() -> None:
         "numpy: OpenBLAS 2.4.6",
     ]
 
-
-HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 
 # As the driver 550 writes it.
 INFORMATION = """\
@@ -273,29 +246,26 @@ def a_machine_of(folder: Path, *, described: int, nodes: tuple[int, ...]) -> Pat
 H100 = "NVIDIA H100 80GB HBM3"
 
 
-def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path) -> None:
-    assert gpus(tmp_path, None) == ()
-    assert gpus(tmp_path, "0") == ()
-
-
-def test_gpus_are_device_nodes_named_by_the_driver(tmp_path: Path) -> None:
-    root = a_machine_of(tmp_path, described=2, nodes=(0, 1))
-
-    assert gpus(root, None) == (Gpu(id="0", name=H100), Gpu(id="1", name=H100))
-
-
-def test_a_container_has_only_its_own_gpus_which_cuda_counts(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("described", "nodes", "expected"),
+    [
+        (2, (0, 1), [H100, H100]),
+        # A container has only its own, which CUDA counts from 0.
+        (4, (3,), [H100]),
+        # One that the driver does not describe counts.
+        (0, (0,), ["NVIDIA GPU"]),
+        (0, (), []),
+    ],
+)
+def test_gpus_are_device_nodes_named_by_the_driver(
+    tmp_path: Path, described: int, nodes: tuple[int, ...], expected: list[str]
 ) -> None:
-    root = a_machine_of(tmp_path, described=4, nodes=(3,))
+    assert gpus(tmp_path, None) == gpus(tmp_path, "0") == ()
 
-    assert gpus(root, None) == (Gpu(id="0", name=H100),)
+    root = a_machine_of(tmp_path, described=described, nodes=nodes)
 
-
-def test_a_gpu_without_a_driver_description_counts(tmp_path: Path) -> None:
-    root = a_machine_of(tmp_path, described=0, nodes=(0,))
-
-    assert gpus(root, None) == (Gpu(id="0", name="NVIDIA GPU"),)
+    found = tuple(Gpu(id=str(number), name=name) for number, name in enumerate(expected))
+    assert gpus(root, None) == found
 
 
 @pytest.mark.parametrize(
@@ -349,9 +319,8 @@ def test_a_cell_that_needs_more_gpus_than_exist_is_skipped_with_a_reason() -> No
     none, one, two = planned(scenario, ("0",))
 
     assert (none.unfit, one.unfit) == (None, None)
-    assert two.unfit is not None
-    assert in_order(two.unfit.what, "`gpus: 2`", "has 1")
-    assert "/dev/nvidia0" in two.unfit.fix
+    assert in_order(known(two.unfit).what, "`gpus: 2`", "has 1")
+    assert "/dev/nvidia0" in known(two.unfit).fix
 
 
 def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
@@ -359,8 +328,7 @@ def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
 
     (cell,) = planned(scenario, ())
 
-    assert cell.unfit is not None
-    assert in_order(cell.unfit.what, "`gpus: 1`", "none that CUDA")
+    assert in_order(known(cell.unfit).what, "`gpus: 1`", "none that CUDA")
 
 
 @given(asked=st.integers(0, 64), have=st.integers(0, 8))
@@ -386,53 +354,6 @@ def test_a_cell_without_gpus_keeps_its_name() -> None:
     assert (cell.gpus, cell.key) == (1, "threads=2")
     assert a_cell().gpus == 0
     assert replace(a_cell(), gpus=1).key == "default"
-
-
-FAULTS = {
-    "a built-in that computes on none": (
-        "workload: resnet50-inference\nenvironment: pytorch\ngpus: 1\n",
-        (
-            "f.yaml:7: `resnet50-inference` computes on no GPU in pytorch."
-            " Remove it; `gemm`, `image-training`, `image-pipeline` and `distributed-training`"
-            " can compute on GPUs, in pytorch."
-        ),
-    ),
-    "a framework that computes on none": (
-        "workload: gemm\nenvironment: numpy\nmatrix:\n  gpus: [0, 1]\n",
-        (
-            "f.yaml:8: `gemm` computes on no GPU in numpy."
-            " Remove it; `gemm`, `image-training`, `image-pipeline` and `distributed-training`"
-            " can compute on GPUs, in pytorch."
-        ),
-    ),
-    "more than it computes on": (
-        "workload: gemm\nenvironment: pytorch\ngpus: 2\n",
-        "f.yaml:7: `gpus: 2` is more than `gemm` computes on. Write 1 at most.",
-    ),
-    "no number of GPUs": (
-        "workload: m:f\ngpus: all\n",
-        "f.yaml:6: `gpus: all` is not a number of GPUs. Write a whole number from 0 to 64.",
-    ),
-    "the variable that corebound sets": (
-        'workload: m:f\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n',
-        "f.yaml:6: `CUDA_VISIBLE_DEVICES` is set by corebound itself. Write `gpus:` instead.",
-    ),
-    "a parameter of that name": (
-        "workload: m:f\nparameters: {gpus: 2}\n",
-        (
-            "f.yaml:6: the parameter `gpus` has the name of a setting."
-            " Write `gpus` at the top level or in `matrix`."
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "said"), FAULTS.values(), ids=FAULTS)
-def test_an_invalid_number_of_gpus_is_a_fault_with_its_line(text: str, said: str) -> None:
-    with pytest.raises(ScenarioFaults) as caught:
-        load((HEAD + text).encode(), "f.yaml")
-
-    assert str(caught.value) == said
 
 
 def a_request(target: str, gpus: int) -> Request:
@@ -462,13 +383,10 @@ def taking_all(**told: int) -> object:
     return lambda: told
 
 
-def test_a_function_receives_the_gpus_that_its_cell_requests() -> None:
+def test_a_function_receives_the_gpus_that_its_cell_requests_and_may_not_ignore_them() -> None:
     assert make_workload(a_request(f"{__name__}:deaf", 0)).step() == []
     assert make_workload(a_request(f"{__name__}:hearing", 0)).step() == 0
     assert make_workload(a_request(f"{__name__}:hearing", 2)).step() == 2
     assert make_workload(a_request(f"{__name__}:taking_all", 1)).step() == {"gpus": 1}
-
-
-def test_a_function_that_ignores_gpus_is_rejected() -> None:
     with pytest.raises(WorkloadError, match="has no parameter `gpus`"):
         make_workload(a_request(f"{__name__}:deaf", 1))
