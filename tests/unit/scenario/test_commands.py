@@ -12,6 +12,7 @@ from corebound.errors import InputError, ScenarioFaults
 from corebound.scenario.files import name_in_working_directory
 from corebound.scenario.loader import load
 from corebound.scenario.models import CommandWorkload
+from support.faults import fault_cases, unlike
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SORT = HEAD + "workload: {command: [sort, '{file}']}\n"
@@ -62,66 +63,11 @@ def test_without_parameters_every_word_stays_as_it_is(words: tuple[str, ...]) ->
     assert a_command(command=words).arguments("command", {}) == words
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            SORT + "parameters: {fil: x}\n",
-            (
-                "f.yaml:6: no command has `{fil}`, so the parameter does nothing."
-                " Did you mean `{fil}` instead of `{file}`?"
-            ),
-        ),
-        (
-            HEAD + "workload: {command: [bench, '-t={thread}', -m, '{model}', '{print $1}']}\n",
-            """\
-f.yaml:5: `{thread}` has no value. Did you mean `{threads}`? For the text itself, write \
-`{{thread}}`.
-f.yaml:5: `{model}` has no value. Write `parameters: {model: …}`. For the text itself, write \
-`{{model}}`.""",
-        ),
-        (
-            HEAD + "workload: {command: sort x}\n",
-            (
-                "f.yaml:5: `command` is one text, not a list of words."
-                " Write `command: [sort, x]`, or add `shell: true`."
-            ),
-        ),
-        (
-            HEAD + "workload: {command: [sort, x], shell: true}\n",
-            (
-                "f.yaml:5: `command` is a list of words, and a shell takes one text."
-                ' Write `command: "sort x"`.'
-            ),
-        ),
-        (
-            HEAD + "workload: {command: [sort], cleanup: [rm, a, '&&', rm, b]}\n",
-            (
-                "f.yaml:5: `&&` would be passed to the program unchanged, not to a shell."
-                " Write one text and `shell: true` if you want a shell."
-            ),
-        ),
-        (
-            SORT + "files: [a/data, b/../a/data/, /x/data, ../data]\n",
-            "f.yaml:6: `/x/data` and `../data` would both be `data`. Keep one of them.",
-        ),
-        (
-            SORT + "files: [data]\nworking_directory: scenario\n",
-            "`files` are linked only in an empty working directory.",
-        ),
-        (
-            SORT + "env: {A: '1'}\npass_env: [A, B=2, OMP_NUM_THREADS]\n",
-            """\
-f.yaml:7: `A` is set in `env` and passed on. Keep one of them.
-f.yaml:7: `B=2` is not the name of a variable. Write `env: {B: "2"}` to set it.
-f.yaml:7: `OMP_NUM_THREADS` is set by corebound itself. Write `omp:` instead.""",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_a_fault(text: str, message: str) -> None:
+@fault_cases("commands", sort=SORT, head=HEAD)
+def test_what_contradicts_itself_is_a_fault(text: str, expected: list[str]) -> None:
     existing = ("a/data", "b/../a/data/", "/x/data", "../data", "data")
 
-    assert message in faults(text, existing)
+    assert not unlike(faults(text, existing), expected)
 
 
 def test_files_and_programs_with_a_path_must_exist() -> None:

@@ -19,6 +19,7 @@ from corebound.scenario.function_checks import (
 )
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
+from support.faults import fault_cases, unlike
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SOURCE = b"""
@@ -88,77 +89,9 @@ def faults(text: str, find: ModuleFinder) -> str:
     return ""
 
 
-# Each: the scenario from line 5 on, then what is said of it, in full.
-WRONG: dict[str, tuple[str, str]] = {
-    "a misspelt function": (
-        "workload: mine:setpu\n",
-        "f.yaml:5: `mine` has no function `setpu`. Did you mean `setup`?",
-    ),
-    "a misspelt parameter": (
-        "workload: mine:setup\nparameters:\n  rwos: 1\n",
-        "f.yaml:7: `setup` has no parameter `rwos`. Did you mean `rows`?",
-    ),
-    "a parameter on an axis": (
-        "workload: mine:setup\nparameters: {rows: 1}\nmatrix:\n  parameters:\n    depth: [1, 2]\n",
-        "f.yaml:9: `setup` has no parameter `depth`. It takes rows and columns.",
-    ),
-    "a parameter of an include": (
-        (
-            "workload: mine:setup\nmatrix:\n  parameters: {rows: [1]}\n  include:\n"
-            "  - {threads: 2}\n  - {parameters: {depth: 1}}\n"
-        ),
-        "f.yaml:10: `setup` has no parameter `depth`. It takes rows and columns.",
-    ),
-    "a parameter of a profile": (
-        (
-            "workload: mine:setup\nparameters: {rows: 1}\nprofiles:\n  quick:\n"
-            "    parameters: {colums: 1}\n"
-        ),
-        "f.yaml:9: `setup` has no parameter `colums`. Did you mean `columns`?",
-    ),
-    "a parameter that is not given": (
-        "workload: mine:setup\n",
-        "f.yaml:5: `setup` needs `rows`, which has no default. Write `rows:` among the parameters.",
-    ),
-    "GPUs that it cannot be told of": (
-        "workload: mine:setup\nparameters: {rows: 1}\ngpus: 1\n",
-        "f.yaml:7: `setup` has no parameter `gpus`. It takes rows and columns.",
-    ),
-    "a parameter by position": (
-        "workload: mine:by_position\n",
-        (
-            "f.yaml:5: `by_position` takes `rows` by position only. Remove the `/` from its"
-            " definition."
-        ),
-    ),
-    "a class without parameters": (
-        "workload: mine:Plain\nparameters: {rows: 1}\n",
-        "f.yaml:6: `Plain` has no parameter `rows`. It takes none.",
-    ),
-    "a class": (
-        "workload: mine:Made\nparameters: {row: 1}\n",
-        "f.yaml:6: `Made` has no parameter `row`. Did you mean `rows`?",
-    ),
-    "a generator": (
-        "workload: mine:generator\n",
-        (
-            "f.yaml:5: `mine:generator` has a `yield`, so a call does not run it. Return the"
-            " step instead."
-        ),
-    ),
-    "a coroutine": (
-        "workload: mine:asynchronous\n",
-        (
-            "f.yaml:5: `mine:asynchronous` is `async def`, so a call does not run it. Write"
-            " `async: true` below `workload`, or make it a plain `def`."
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
-def test_each_fault_is_reported_once_with_its_line(text: str, message: str) -> None:
-    assert faults(text, of_a_source()) == message
+@fault_cases("functions")
+def test_each_fault_is_reported_once_with_its_line(text: str, expected: list[str]) -> None:
+    assert not unlike(faults(text, of_a_source()), expected)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corebound.errors import Fault, ScenarioFaults
@@ -18,6 +18,8 @@ from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import ProfileName, Scenario, measure_for
 from support.build import a_host
+from support.examples import examples
+from support.known import known
 from support.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -70,8 +72,7 @@ def survives(data: bytes) -> None:
         return
     assert result
     for fault in result:
-        assert fault.line is not None
-        assert 1 <= fault.line <= len(data.splitlines()) + 1
+        assert 1 <= known(fault.line) <= len(data.splitlines()) + 1
         assert fault.what.endswith(".")
         assert fault.fix.endswith((".", "?"))
         assert str(fault).isprintable()
@@ -94,7 +95,7 @@ def test_fragments_of_yaml_load_or_are_rejected(scraps: list[str], between: str)
     survives(between.join(scraps).encode())
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_a_mutated_scenario_loads_or_is_rejected(
     data: st.DataObject,
@@ -125,7 +126,7 @@ NUMBERS = st.sampled_from(
 TRAFFIC = st.sampled_from(["rate", "query", "bound_ms", "concurrency", "image", "traffic"])
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     st.dictionaries(TRAFFIC, NUMBERS, max_size=3),
     st.dictionaries(TRAFFIC, NUMBERS, max_size=2),
@@ -188,7 +189,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.dictionaries(st.sampled_from([*Scenario.model_fields, "odd"]), JSON, max_size=6),
     st.booleans(),

@@ -28,6 +28,7 @@ from corebound.scenario.matrix import (
 from corebound.scenario.models import Scenario, measure_for
 from corebound.scenario.select import select
 from support.build import a_launch, a_run, a_scenario
+from support.known import known
 
 
 def cells_of(**document: Any) -> tuple[Cell, ...]:
@@ -38,15 +39,62 @@ def keys(cells: Iterable[Cell]) -> list[str]:
     return [cell.key for cell in cells]
 
 
-def test_the_last_axis_varies_fastest_in_the_order_of_the_file() -> None:
-    cells = cells_of(matrix={"threads": [1, "per-core"], "binding": ["none", {"cpus": "8,0-3"}]})
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        # The last axis varies fastest, in the order of the file, parameters among the others.
+        (
+            {"threads": [1, 2], "binding": ["none", {"cpus": "8,0-3"}]},
+            (
+                "threads=1,binding=none  threads=1,binding=cpus:0-3,8  "
+                "threads=2,binding=none  threads=2,binding=cpus:0-3,8"
+            ),
+        ),
+        (
+            {"smt": [True, None], "parameters": {"size": [1, 2.5]}, "omp": [None]},
+            (
+                "smt=true,size=1,omp=default  smt=true,size=2.5,omp=default  "
+                "smt=default,size=1,omp=default  smt=default,size=2.5,omp=default"
+            ),
+        ),
+        ({"cpu_quota": [None, 0.5, 2.0]}, "cpu_quota=default  cpu_quota=0.5  cpu_quota=2"),
+        # `exclude` removes before `include` adds, which may stand alone.
+        (
+            {
+                "binding": ["none", "node"],
+                "threads": [1, 2],
+                "exclude": [{"binding": "node"}],
+                "include": [{"binding": "node", "threads": 2}],
+            },
+            "binding=none,threads=1  binding=none,threads=2  binding=node,threads=2",
+        ),
+        (
+            {"include": [{"threads": 1}, {"threads": 2, "smt": False}]},
+            "threads=1  threads=2,smt=false",
+        ),
+        ({}, "default"),
+    ],
+)
+def test_a_matrix_has_these_points(matrix: dict[str, Any], expected: str) -> None:
+    cells = cells_of(workload="m:f", matrix=matrix)
 
-    assert keys(cells) == [
-        "threads=1,binding=none",
-        "threads=1,binding=cpus:0-3,8",
-        "threads=per-core,binding=none",
-        "threads=per-core,binding=cpus:0-3,8",
-    ]
+    assert keys(cells) == expected.split("  ")
+    assert all(
+        select(cells, [key]) == (cell,) for key, cell in zip(keys(cells), cells, strict=True)
+    )
+
+
+def test_values_on_axes_and_outside_reach_the_cells() -> None:
+    sized = cells_of(
+        workload="m:f", parameters={"dtype": "float32"}, matrix={"parameters": {"size": [1, 2.5]}}
+    )
+    quotas = cells_of(matrix={"cpu_quota": [None, 0.5, 2.0]}, baseline={"cpu_quota": 2})
+    (single,) = cells_of(matrix={}, threads=3)
+
+    assert sized[1].parameters == (("dtype", "float32"), ("size", 2.5))
+    assert [cell.cpu_quota for cell in quotas] == [None, 0.5, 2]
+    assert select(quotas, ["cpu_quota=0.5"]) == quotas[1:2]
+    assert single.threads.rule == 3
 
 
 def test_environment_variables_are_axes_and_differ_by_cell() -> None:
@@ -83,34 +131,6 @@ def test_a_baseline_may_name_a_variable_that_is_not_set() -> None:
     assert keys(select(cells, ["env.ARENAS=1"])) == ["env.ARENAS=1"]
 
 
-def test_parameter_axes_keep_their_position_in_the_file() -> None:
-    matrix = {"smt": [True, None], "parameters": {"size": [1, 2.5]}, "omp": [None]}
-
-    cells = cells_of(workload="m:f", parameters={"dtype": "float32"}, matrix=matrix)
-
-    assert keys(cells) == [
-        "smt=true,size=1,omp=default",
-        "smt=true,size=2.5,omp=default",
-        "smt=default,size=1,omp=default",
-        "smt=default,size=2.5,omp=default",
-    ]
-    assert cells[1].parameters == (("dtype", "float32"), ("size", 2.5))
-
-
-def test_a_quota_is_an_axis_whose_values_are_numbers_or_none() -> None:
-    cells = cells_of(matrix={"cpu_quota": [None, 0.5, 2.0]}, baseline={"cpu_quota": 2})
-
-    assert keys(cells) == ["cpu_quota=default", "cpu_quota=0.5", "cpu_quota=2"]
-    assert [cell.cpu_quota for cell in cells] == [None, 0.5, 2]
-    assert [cell.key for cell in select(cells, ("cpu_quota=0.5",))] == ["cpu_quota=0.5"]
-
-
-def test_a_scenario_without_a_matrix_is_one_cell() -> None:
-    (cell,) = cells_of(matrix={}, threads=3)
-
-    assert (cell.key, cell.threads.rule) == ("default", 3)
-
-
 def test_include_and_exclude_work_as_in_github_actions() -> None:
     # The example of GitHub Docs, "Running variations of jobs in a workflow".
     cells = cells_of(
@@ -135,29 +155,6 @@ def test_include_and_exclude_work_as_in_github_actions() -> None:
         {"fruit": "banana"},
         {"fruit": "banana", "animal": "cat"},
     ]
-
-
-def test_exclude_removes_matching_cells_before_include_adds() -> None:
-    cells = cells_of(
-        matrix={
-            "binding": ["none", "node"],
-            "threads": [1, 2],
-            "exclude": [{"binding": "node"}],
-            "include": [{"binding": "node", "threads": 2}],
-        }
-    )
-
-    assert keys(cells) == [
-        "binding=none,threads=1",
-        "binding=none,threads=2",
-        "binding=node,threads=2",
-    ]
-
-
-def test_include_alone_lists_the_cells() -> None:
-    cells = cells_of(matrix={"include": [{"threads": 1}, {"threads": 2, "smt": False}]})
-
-    assert keys(cells) == ["threads=1", "threads=2,smt=false"]
 
 
 def test_an_include_changes_the_names_of_the_cells_it_extends_only() -> None:
@@ -288,19 +285,14 @@ SCENARIO = a_scenario(
 )
 
 
-def test_a_label_leaves_out_axes_with_one_value_under_the_profile() -> None:
-    cells = expand(SCENARIO, "s.yaml", "quick")
+def test_a_label_leaves_out_axes_with_one_value_under_the_profile_and_keys_stay() -> None:
+    cells, all_cells = expand(SCENARIO, "s.yaml", "quick"), expand(SCENARIO, "s.yaml")
 
     assert [full_name(cell) for cell in cells] == ["default threads", "one thread per core"]
     assert [cell.label for cell in cells] == ["default", "per-core"]
-
-
-def test_keys_stay_as_they_are_without_a_profile() -> None:
-    cells = expand(SCENARIO, "s.yaml", "quick")
-
     assert cells[0].key == "model=small,workers=2,threads=default"
-    assert {cell.key for cell in cells} < {cell.key for cell in expand(SCENARIO, "s.yaml")}
-    assert set(cells) < set(expand(SCENARIO, "s.yaml"))
+    assert set(keys(cells)) < set(keys(all_cells))
+    assert set(cells) < set(all_cells)
 
 
 def test_every_label_shows_the_axes_that_vary() -> None:
@@ -310,16 +302,13 @@ def test_every_label_shows_the_axes_that_vary() -> None:
     assert "model small, 1 worker, default threads" in names
 
 
-def test_labels_of_selected_cells_distinguish_them() -> None:
-    selected = select(expand(SCENARIO, "s.yaml"), ["threads=default,workers=2"])
+def test_labels_of_selected_cells_distinguish_them_and_that_of_a_single_cell_is_complete() -> None:
+    def labels(only: str) -> list[str]:
+        selected = select(expand(SCENARIO, "s.yaml"), [only])
+        return [cell.label for cell in shorten_labels(selected)]
 
-    assert [cell.label for cell in shorten_labels(selected)] == ["small", "large"]
-
-
-def test_the_label_of_a_single_cell_is_complete() -> None:
-    selected = select(expand(SCENARIO, "s.yaml"), ["threads=default,workers=2,model=small"])
-
-    assert [cell.label for cell in shorten_labels(selected)] == ["small, 2, default"]
+    assert labels("threads=default,workers=2") == ["small", "large"]
+    assert labels("threads=default,workers=2,model=small") == ["small, 2, default"]
 
 
 def test_a_page_shows_values_that_all_cells_share_once() -> None:
@@ -347,31 +336,29 @@ def baselines(scenario: Scenario) -> dict[str, str | None]:
     return {cell.key: baseline.key if baseline else None for cell, baseline in pairs}
 
 
-def test_a_baseline_that_names_every_axis_is_one_cell_for_all() -> None:
-    pairs = baselines(a_scenario(matrix=FOUR, baseline={"binding": "node", "threads": 2}))
-
-    assert set(pairs.values()) == {"binding=node,threads=2"}
+NONE_2 = {"exclude": [{"binding": "none", "threads": 2}]}
 
 
-def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name() -> None:
-    assert baselines(a_scenario(matrix=FOUR, baseline={"binding": "none"})) == {
-        "binding=none,threads=default": "binding=none,threads=default",
-        "binding=none,threads=2": "binding=none,threads=2",
-        "binding=node,threads=default": "binding=none,threads=default",
-        "binding=node,threads=2": "binding=none,threads=2",
-    }
+@pytest.mark.parametrize(
+    ("baseline", "changes", "expected"),
+    [
+        # Of none-default, none-2, node-default and node-2, where they are not excluded.
+        (None, {}, ["none-default"] * 4),
+        ({"binding": "node", "threads": 2}, {}, ["node-2"] * 4),
+        ({"binding": "none"}, {}, ["none-default", "none-2"] * 2),
+        ({"binding": "none"}, NONE_2, ["none-default", "none-default", None]),
+    ],
+)
+def test_a_baseline_equals_its_cell_on_the_axes_it_does_not_name(
+    baseline: dict[str, Any] | None, changes: dict[str, Any], expected: list[str | None]
+) -> None:
+    named = {} if baseline is None else {"baseline": baseline}
 
+    pairs = baselines(a_scenario(matrix={**FOUR, **changes}, **named))
 
-def test_without_a_baseline_the_first_cell_is_the_baseline() -> None:
-    assert set(baselines(a_scenario(matrix=FOUR)).values()) == {"binding=none,threads=default"}
-
-
-def test_a_cell_whose_baseline_was_excluded_has_none() -> None:
-    matrix = {**FOUR, "exclude": [{"binding": "none", "threads": 2}]}
-
-    pairs = baselines(a_scenario(matrix=matrix, baseline={"binding": "none"}))
-
-    assert pairs["binding=node,threads=2"] is None
+    assert [*pairs.values()] == [
+        one and f"binding={one.replace('-', ',threads=')}" for one in expected
+    ]
 
 
 def test_a_baseline_that_names_no_axis_makes_each_cell_its_own_baseline() -> None:
@@ -406,34 +393,38 @@ def test_finding_baselines_takes_linear_time(cells: int, monkeypatch: pytest.Mon
 def test_entries_match_settings_that_are_not_on_an_axis() -> None:
     scenario = a_scenario(matrix=FOUR, smt=True, baseline={"smt": True, "threads": 2})
     cells = expand(scenario, "a.yaml")
-    assert scenario.baseline is not None
 
-    assert keys(matching_cells(scenario.baseline, cells)) == [
+    assert keys(matching_cells(known(scenario.baseline), cells)) == [
         "binding=none,threads=2",
         "binding=node,threads=2",
     ]
 
 
-def test_claims_pair_cells_that_are_equal_on_the_axes_neither_side_names() -> None:
-    claim = {"says": "x", "faster": {"binding": "node"}, "than": {"binding": "none"}}
-    scenario = a_scenario(matrix=FOUR, claims=[claim])
+@pytest.mark.parametrize(
+    ("faster", "than", "expected"),
+    [
+        (
+            {"binding": "node"},
+            {"binding": "none"},
+            [
+                ("node,threads=default", "none,threads=default"),
+                ("node,threads=2", "none,threads=2"),
+            ],
+        ),
+        (
+            {"binding": "node", "threads": 2},
+            {"binding": "none", "threads": "default"},
+            [("node,threads=2", "none,threads=default")],
+        ),
+    ],
+)
+def test_claims_pair_cells_that_are_equal_on_the_axes_neither_side_names(
+    faster: dict[str, Any], than: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    scenario = a_scenario(matrix=FOUR, claims=[{"says": "x", "faster": faster, "than": than}])
 
     pairs = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
 
-    assert [(faster.key, slower.key) for faster, slower in pairs] == [
-        ("binding=node,threads=default", "binding=none,threads=default"),
-        ("binding=node,threads=2", "binding=none,threads=2"),
+    assert [(one.key, other.key) for one, other in pairs] == [
+        (f"binding={one}", f"binding={other}") for one, other in expected
     ]
-
-
-def test_a_claim_may_compare_across_an_axis_that_only_one_side_names() -> None:
-    claim = {
-        "says": "x",
-        "faster": {"binding": "node", "threads": 2},
-        "than": {"binding": "none", "threads": "default"},
-    }
-    scenario = a_scenario(matrix=FOUR, claims=[claim])
-
-    ((faster, slower),) = claim_pairs(scenario.claims[0], expand(scenario, "a.yaml"))
-
-    assert (faster.key, slower.key) == ("binding=node,threads=2", "binding=none,threads=default")

@@ -10,6 +10,7 @@ import pytest
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import baseline_of, claim_pairs, expand
 from corebound.scenario.models import Scenario, measure_for
+from support.known import known
 from support.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -77,8 +78,7 @@ def test_gemm_runs_in_both_environments_over_the_same_bindings() -> None:
     }
     assert {cell.binding.mode for cell in cells} == set(BINDINGS)
     for cell in cells:
-        baseline = baseline_of(cell, cells, scenario)
-        assert baseline is not None
+        baseline = known(baseline_of(cell, cells, scenario))
         assert baseline.environment == cell.environment
 
 

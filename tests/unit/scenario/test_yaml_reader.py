@@ -8,6 +8,7 @@ import pytest
 
 from corebound.errors import ScenarioFaults
 from corebound.scenario.loader import load
+from support.faults import unlike
 
 SOUND = """\
 schema: 1
@@ -18,256 +19,108 @@ workload: my_module:setup
 """
 
 
-def faults(text: str | bytes) -> list[str]:
+def faults(text: str | bytes) -> str:
     data = text if isinstance(text, bytes) else text.encode()
     with pytest.raises(ScenarioFaults) as caught:
         load(data, "f.yaml")
-    return [str(fault) for fault in caught.value.faults]
+    return str(caught.value)
 
 
 CASES: dict[str, tuple[str | bytes, list[str]]] = {
-    "an empty file": ("", ["f.yaml:1: the file is empty. Begin it with `schema: 1`."]),
-    "only a comment": (
-        "# later\n",
-        ["f.yaml:1: the file is empty. Begin it with `schema: 1`."],
-    ),
-    "a list at the root": (
-        "\n- schema: 1\n",
-        [
-            (
-                "f.yaml:2: this is not a scenario, which is a mapping of keys to values."
-                " Write keys such as `name: gemm` without indentation."
-            )
-        ],
-    ),
-    "a word at the root": (
-        "gemm",
-        [
-            (
-                "f.yaml:1: this is not a scenario, which is a mapping of keys to values."
-                " Write keys such as `name: gemm` without indentation."
-            )
-        ],
-    ),
-    "a tab": (
-        SOUND + "matrix:\n\tthreads: [1]\n",
-        ["f.yaml:7: there is a tab where YAML allows only spaces. Indent with spaces."],
-    ),
+    "an empty file": ("", ["1 | empty | `schema: 1`"]),
+    "only a comment": ("# later\n", ["1 | empty | `schema: 1`"]),
+    "a list at the root": ("\n- schema: 1\n", ["2 | not a scenario | `name: gemm` | indentation"]),
+    "a word at the root": ("gemm", ["1 | not a scenario | `name: gemm` | indentation"]),
+    "a tab": (SOUND + "matrix:\n\tthreads: [1]\n", ["7 | tab"]),
     "a second colon": (
         SOUND + "source: Threads: how many\n",
-        [
-            (
-                "f.yaml:6: a `:` is not allowed here. Check the indentation,"
-                " and put text that contains `: ` in quotes."
-            )
-        ],
+        ["6 | `:` | not allowed | indentation | `: `"],
     ),
-    "an open quote": (
-        SOUND + "source: 'never closed\nthreads: 2\n",
-        [
-            (
-                "f.yaml:6: a quote that opens here is not closed properly."
-                " Close it, and double a backslash that is meant literally."
-            )
-        ],
-    ),
+    "an open quote": (SOUND + "source: 'never closed\nthreads: 2\n", ["6 | quote | not closed"]),
     "an open bracket": (
         SOUND + "matrix:\n  threads: [1, 2\nsmt: true\n",
-        [
-            (
-                "f.yaml:7: a `[` that opens here is not closed properly."
-                " Close it with `]`, and put commas between the values."
-            )
-        ],
+        ["7 | `[` | not closed | `]`"],
     ),
-    "an open brace": (
-        SOUND + "baseline: {threads: 1\nsmt: true\n",
-        [
-            (
-                "f.yaml:6: a `{` that opens here is not closed properly."
-                " Close it with `}`, and put commas between the entries."
-            )
-        ],
-    ),
+    "an open brace": (SOUND + "baseline: {threads: 1\nsmt: true\n", ["6 | `{` | not closed | `}`"]),
     "a bracket too many": (
         SOUND + "matrix: {threads: [1, 2]}}\n",
-        ["f.yaml:6: a `}` closes nothing here. Remove it, or open a mapping with `{`."],
+        ["6 | `}` | closes nothing | `{`"],
     ),
-    "an unknown escape": (
-        SOUND + 'source: "C:\\qux"\n',
-        [
-            (
-                "f.yaml:6: a backslash in double quotes begins no escape here."
-                " Double it, or use single quotes."
-            )
-        ],
-    ),
-    "a value of YAML's own": (
-        SOUND + "source: @me\n",
-        [
-            (
-                "f.yaml:6: a value here starts with a character that YAML reserves."
-                " Put the value in quotes."
-            )
-        ],
-    ),
-    "a glob": (
-        SOUND + "source: *.txt\n",
-        ["f.yaml:6: a `*` or `&` here begins the name of no anchor. Put the value in quotes."],
-    ),
+    "an unknown escape": (SOUND + 'source: "C:\\qux"\n', ["6 | backslash | escape"]),
+    "a value of YAML's own": (SOUND + "source: @me\n", ["6 | reserves | in quotes"]),
+    "a glob": (SOUND + "source: *.txt\n", ["6 | `*` | `&` | anchor | in quotes"]),
     "ragged indentation": (
         SOUND + "measure:\n    iterations: 3\n  margin: 0.1\n",
-        [
-            (
-                "f.yaml:8: this line does not fit the indentation above it."
-                " Indent all keys of one mapping, and all items of one list, alike."
-            )
-        ],
+        ["8 | indentation"],
     ),
     "a key without a colon": (
         SOUND + "matrix:\n  threads [1]\n  smt: [true]\n",
-        [
-            (
-                "f.yaml:8: a `:` is not allowed here. Check the indentation,"
-                " and put text that contains `: ` in quotes."
-            )
-        ],
+        ["8 | `:` | not allowed | indentation | `: `"],
     ),
-    "two documents": (
-        SOUND + "---\n" + SOUND,
-        ["f.yaml:6: a second document begins here. Keep one scenario in each file."],
-    ),
-    "a key twice": (
-        SOUND + "threads: 1\nsmt: true\nthreads: 2\n",
-        ["f.yaml:8: `threads` appears here and on line 6. Keep one of them."],
-    ),
+    "two documents": (SOUND + "---\n" + SOUND, ["6 | second document"]),
+    "a key twice": (SOUND + "threads: 1\nsmt: true\nthreads: 2\n", ["8 | `threads` | line 6"]),
     "keys that are not text": (
         SOUND + "1: a\nnull: b\ntrue: c\n? [a]\n: d\n",
         [
-            "f.yaml:6: the key `1` is not text. Write keys as plain words.",
-            "f.yaml:7: the key `null` is not text. Write keys as plain words.",
-            "f.yaml:8: the key `true` is not text. Write keys as plain words.",
-            "f.yaml:9: a key here is not text. Write keys as plain words.",
+            "6 | `1` | is not text",
+            "7 | `null` | is not text",
+            "8 | `true` | is not text",
+            "9 | is not text",
         ],
     ),
     "a merge key": (
         SOUND + "measure: &m {iterations: 3}\nprofiles:\n  quick:\n    <<: *m\n",
-        ["f.yaml:9: `<<` (merge) is not supported. Write the keys out."],
+        ["9 | `<<` | merge"],
     ),
     "a tag": (
         SOUND + "threads: !!int '2'\nsource: !!python/name:os.system x\n",
-        [
-            "f.yaml:6: YAML tags such as `!!int` are not supported. Write the plain value.",
-            (
-                "f.yaml:7: YAML tags such as `!!python/name:os.system` are not supported."
-                " Write the plain value."
-            ),
-        ],
+        ["6 | tags | `!!int`", "7 | tags | `!!python/name:os.system`"],
     ),
-    "an alias of nothing": (
-        SOUND + "threads: *many\n",
-        ["f.yaml:6: `*many` refers to no anchor above. Mark a value with `&many`."],
-    ),
-    "an alias of itself": (
-        SOUND + "matrix: &m\n  threads: [*m]\n",
-        ["f.yaml:7: `*m` is used within `&m`. Write the value out."],
-    ),
+    "an alias of nothing": (SOUND + "threads: *many\n", ["6 | `*many` | anchor | `&many`"]),
+    "an alias of itself": (SOUND + "matrix: &m\n  threads: [*m]\n", ["7 | `*m` | within | `&m`"]),
     "numbers that are none": (
         SOUND + "measure:\n  margin: .nan\n  timeout_s: -.inf\n  iterations: 1e999\n",
         [
-            "f.yaml:7: `.nan` is not a finite number. Write a number.",
-            "f.yaml:8: `-.inf` is not a finite number. Write a number.",
-            "f.yaml:9: `1e999` is too large a number. Write a smaller one, or text in quotes.",
+            "7 | `.nan` | not a finite",
+            "8 | `-.inf` | not a finite",
+            "9 | `1e999` | too large | in quotes",
         ],
     ),
     "a number beyond 64 bits": (
         SOUND + f"parameters: {{a: {2**63}, b: {'9' * 5000}}}\n",
         [
-            (
-                "f.yaml:6: `9223372036854775808` is too large a number."
-                " Write a smaller one, or text in quotes."
-            ),
-            (
-                f"f.yaml:6: `{'9' * 39}…` is too large a number."
-                " Write a smaller one, or text in quotes."
-            ),
+            "6 | `9223372036854775808` | too large | in quotes",
+            "6 | `999999999999999999999999999999999999999…` | too large | in quotes",
         ],
     ),
-    "a NUL by escape": (
-        SOUND + 'env: {A: "a\\0b"}\n',
-        ["f.yaml:6: this text holds the control character U+0000. Remove it."],
-    ),
-    "half a character": (
-        SOUND + 'source: "\\uD83D"\n',
-        ["f.yaml:6: `\\uD83D` is half a character. Write the character itself."],
-    ),
-    "an escape beyond Unicode": (
-        SOUND + 'source: "\\UFFFFFFFF"\n',
-        [
-            (
-                "f.yaml:6: a number in an escape or a directive from here on is too large."
-                " Write the character itself."
-            )
-        ],
-    ),
+    "a NUL by escape": (SOUND + 'env: {A: "a\\0b"}\n', ["6 | control character | U+0000"]),
+    "half a character": (SOUND + 'source: "\\uD83D"\n', ["6 | `\\uD83D` | half a character"]),
+    "an escape beyond Unicode": (SOUND + 'source: "\\UFFFFFFFF"\n', ["6 | escape | too large"]),
     "another encoding": (
         SOUND.encode() + "source: Übung\n".encode("latin-1"),
-        ["f.yaml:6: this is not UTF-8 text. Save it as UTF-8."],
+        ["6 | UTF-8"],
     ),
-    "UTF-16": (SOUND.encode("utf-16"), ["f.yaml:1: this is not UTF-8 text. Save it as UTF-8."]),
-    "a NUL": (
-        SOUND.encode() + b"\0",
-        [
-            (
-                "f.yaml:6: the character U+0000 is not allowed in a scenario."
-                " Remove it; an editor may not show it."
-            )
-        ],
-    ),
+    "UTF-16": (SOUND.encode("utf-16"), ["1 | UTF-8"]),
+    "a NUL": (SOUND.encode() + b"\0", ["6 | U+0000 | not allowed"]),
     "a line break that editors do not show": (
         SOUND + "source: a\u2028b\n",
-        [
-            (
-                "f.yaml:6: the character U+2028 is not allowed in a scenario."
-                " Remove it; an editor may not show it."
-            )
-        ],
+        ["6 | U+2028 | not allowed"],
     ),
-    "deep nesting": (
-        SOUND + "matrix: " + "[" * 5000,
-        ["f.yaml:6: this is nested more than 16 deep. Reduce the nesting."],
-    ),
-    "too large a file": (
-        "#" * 300_000,
-        [
-            (
-                "f.yaml:1: the file has 300,000 bytes, more than a scenario may have."
-                " Keep it under 262,144."
-            )
-        ],
-    ),
+    "deep nesting": (SOUND + "matrix: " + "[" * 5000, ["6 | nested | more than 16"]),
+    "too large a file": ("#" * 300_000, ["1 | 300,000 | 262,144"]),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_syntax_error_is_reported_with_its_line(name: str) -> None:
-    text, expected = CASES[name]
-
-    assert faults(text) == expected
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_a_syntax_error_is_reported_with_its_line(text: str | bytes, expected: list[str]) -> None:
+    assert not unlike(faults(text), expected)
 
 
 def test_faults_of_the_text_and_of_the_scenario_are_reported_together() -> None:
     text = SOUND + "threads: 1\nthreads: 2\nbindng: none\nmeasure: {margin: .nan, iterations: 0}\n"
 
-    assert faults(text) == [
-        "f.yaml:7: `threads` appears here and on line 6. Keep one of them.",
-        "f.yaml:8: `bindng` is not a known key. Did you mean `binding`?",
-        "f.yaml:9: `.nan` is not a finite number. Write a number.",
-        (
-            "f.yaml:9: `iterations: 0` is not a number of iterations."
-            " Write auto or a whole number to 10,000,000."
-        ),
-    ]
+    expected = ["7 | `threads` | line 6", "8 | `bindng`", "9 | `.nan`", "9 | `iterations: 0`"]
+    assert not unlike(faults(text), expected)
 
 
 def test_aliases_that_expand_exponentially_are_rejected_at_once() -> None:
@@ -275,20 +128,12 @@ def test_aliases_that_expand_exponentially_are_rejected_at_once() -> None:
     for one, next_one in zip("abcdefghi", "bcdefghij", strict=True):
         lines.append(f"{next_one}: &{next_one} [{', '.join([f'*{one}'] * 10)}]")
 
-    (fault,) = faults("\n".join(lines))
-
-    assert fault == (
-        "f.yaml:5: the file holds more than 50,000 values, aliases written out."
-        " Split it, or use fewer aliases."
-    )
+    assert not unlike(faults("\n".join(lines)), ["5 | 50,000 values | aliases"])
 
 
 def test_an_anchor_and_its_alias_are_one_value() -> None:
-    text = (
-        SOUND
-        + "baseline: &plain {binding: none}\nclaims:\n"
-        + ("- {says: x, faster: {binding: node}, than: *plain}\nmatrix: {binding: [none, node]}\n")
-    )
+    text = f"{SOUND}baseline: &plain {{binding: none}}\nmatrix: {{binding: [none, node]}}\n"
+    text += "claims:\n- {says: x, faster: {binding: node}, than: *plain}\n"
 
     scenario = load(text.encode(), "f.yaml")
 
@@ -298,35 +143,19 @@ def test_an_anchor_and_its_alias_are_one_value() -> None:
 def test_a_fault_in_an_alias_is_reported_where_it_is_used() -> None:
     text = SOUND + "parameters: {a: &many 0}\nthreads: *many\n"
 
-    assert faults(text)[0].startswith("f.yaml:7: `threads: 0` is not a thread count.")
+    assert not unlike(faults(text), ["7 | `threads: 0` | thread count"])
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        ("yes", "yes"),
-        ("off", "off"),
-        ("1:30", "1:30"),
-        ("2026-01-31", "2026-01-31"),
-        ("1_000", "1_000"),
-        ("010", 10),
-        ("0x1F", 31),
-        ("0o17", 15),
-        ("-3", -3),
-        ("True", True),
-        ("1e3", 1000.0),
-        (".5", 0.5),
-        ("1.", 1.0),
-        ("'12'", "12"),
-        ("0,2", "0,2"),
-        ("null-ish", "null-ish"),
-    ],
-)
-def test_scalars_are_those_of_yaml_1_2(written: str, value: object) -> None:
-    scenario = load((SOUND + f"parameters:\n  a: {written}\n").encode(), "f.yaml")
+def test_scalars_are_those_of_yaml_1_2() -> None:
+    words = ["yes", "off", "1:30", "2026-01-31", "1_000", "0,2", "null-ish"]
+    others = {"010": 10, "0x1F": 31, "0o17": 15, "-3": -3, "True": True, "1e3": 1000.0, ".5": 0.5}
+    expected = {word: word for word in words} | others | {"1.": 1.0, "'12'": "12"}
+    written = "".join(f"  p{at}: {text}\n" for at, text in enumerate(expected))
 
-    found = scenario.parameters["a"]
-    assert (found, type(found)) == (value, type(value))
+    found = load(f"{SOUND}parameters:\n{written}".encode(), "f.yaml").parameters.values()
+
+    # Types too: True is 1, and 1000.0 is 1000.
+    assert [*map(repr, found)] == [*map(repr, expected.values())]
 
 
 def test_a_byte_order_mark_and_dos_line_ends_are_accepted() -> None:
