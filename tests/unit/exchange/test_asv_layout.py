@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corebound.errors import InputError
-from support.asv_projects import TIME, import_asv, read_project, result_file, result_tree
+from support.asv_projects import TIME, a_tree, import_asv, read_project, result_file, result_tree
 from support.texts import in_order
 
 RECORDS = "reports/records"
@@ -21,17 +21,21 @@ def bare(tree: Path) -> Path:
     return tree / "results"
 
 
+COMMIT_URL = "https://example.org/commit/"
+
+
 def a_clone(folder: Path, origin: str) -> Path:
     """A repository that was cloned from there."""
-    for words in (("init", "--quiet"), ("remote", "add", "origin", origin)):
-        folder.mkdir(exist_ok=True)
+    folder.mkdir()
+    remote = [("remote", "add", "origin", origin)] * bool(origin)
+    for words in (("init", "--quiet"), *remote):
         subprocess.run(("git", "-C", str(folder), *words), check=True)
     return folder
 
 
 @pytest.mark.parametrize("records", [RECORDS, "kept/elsewhere", "."])
 def test_records_below_the_results_are_ignored(tmp_path: Path, records: str) -> None:
-    top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
+    top = bare(a_tree(tmp_path))
     own = top / records
 
     import_asv(top, "--records", str(own))
@@ -42,24 +46,21 @@ def test_records_below_the_results_are_ignored(tmp_path: Path, records: str) -> 
     assert len([*own.glob("histories/*.json")]) == 1
 
 
-def test_pages_published_into_the_results_are_ignored(tmp_path: Path) -> None:
-    top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
+def test_pages_published_into_the_results_are_ignored_but_a_machine_named_graphs_is_read(
+    tmp_path: Path,
+) -> None:
+    top, other = bare(a_tree(tmp_path / "one")), bare(a_tree(tmp_path / "other"))
     graph = top / "graphs" / "arch-x86_64" / "branch-main" / "time_it.json"
     graph.parent.mkdir(parents=True)
     graph.write_text("[[1, 2.0]]")
     for name in ("index.json", "info.json", "regressions.json"):
         (top / name).write_text('{"project": "trees"}')
+    (other / "box").rename(other / "graphs")
+    (other / "graphs" / "machine.json").write_text("{}")
+    (other / "index.json").write_text("{}")
 
     assert read_project(top).faults == ()
-
-
-def test_a_machine_named_graphs_is_read(tmp_path: Path) -> None:
-    top = bare(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME))
-    (top / "box").rename(top / "graphs")
-    (top / "graphs" / "machine.json").write_text("{}")
-    (top / "index.json").write_text("{}")
-
-    assert read_project(top).files == 1
+    assert read_project(other).files == 1
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_machine_named_graphs_is_read(tmp_path: Path) -> None:
 def test_an_unfilled_url_template_is_no_link(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
+    tree = a_tree(tmp_path, benchmarks=None)
     configuration = {"show_commit_url": "https://github.com/$OWNER/$REPO/commit/", "repo": repo}
     (tree / "asv.conf.json").write_text(json.dumps(configuration))
 
@@ -81,55 +82,39 @@ def test_an_unfilled_url_template_is_no_link(
 
 
 @pytest.mark.parametrize(
-    ("origin", "address"),
+    ("origin", "configured", "address"),
     [
-        ("git@github.com:someone/thing.git", "https://github.com/someone/thing/commit/"),
-        ("https://example.org/thing.git", None),
+        ("git@github.com:someone/thing.git", "", "https://github.com/someone/thing/commit/"),
+        ("https://example.org/thing.git", "", None),
+        ("", "", None),
+        ("https://github.com/someone/thing", COMMIT_URL, COMMIT_URL),
     ],
 )
-def test_commits_link_to_the_origin_of_the_named_clone(
-    tmp_path: Path, origin: str, address: str | None
+def test_commits_link_to_the_configured_url_or_the_origin_of_the_named_clone(
+    tmp_path: Path, origin: str, configured: str, address: str | None
 ) -> None:
-    top = bare(result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]})))
+    tree = a_tree(tmp_path / "tree", benchmarks=None)
+    (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": configured or None}))
     clone = a_clone(tmp_path / "clone", origin)
 
-    assert read_project(top, repo=clone).series[0].commit_url == address
-
-
-def test_a_configured_url_takes_precedence_over_the_origin(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
-    clone = a_clone(tmp_path / "clone", "https://github.com/someone/thing")
-
-    assert read_project(tree, repo=clone).series[0].commit_url == "https://example.org/commit/"
-
-
-def test_a_clone_without_an_origin_has_no_links(tmp_path: Path) -> None:
-    top = bare(result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]})))
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    subprocess.run(("git", "-C", str(clone), "init", "--quiet"), check=True)
-
-    assert read_project(top, repo=clone).series[0].commit_url is None
+    read_from = tree if configured else bare(tree)
+    assert read_project(read_from, repo=clone).series[0].commit_url == address
 
 
 def test_a_name_guessed_from_a_folder_is_reported(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path / "someone", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path / "someone")
     bare(tree).rename(tree / ".asv")
     records = ("--records", str(tmp_path / "records"))
 
     said = import_asv(tree / ".asv", *records).stdout.splitlines()
     named = import_asv(tree / ".asv", *records, "--project", "thing").stdout
 
+    configured = import_asv(a_tree(tmp_path / "configured")).stdout
+
+    assert "after its folder" not in configured
     assert said[0].startswith("someone: ")
     assert in_order(said[-1], "after its folder", "someone")
     assert "after its folder" not in named
-
-
-def test_a_configured_name_is_not_a_guess(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
-
-    assert "after its folder" not in import_asv(tree).stdout
 
 
 def test_a_machine_s_folder_uses_the_benchmarks_above_it(tmp_path: Path) -> None:
@@ -145,7 +130,7 @@ def test_a_machine_s_folder_uses_the_benchmarks_above_it(tmp_path: Path) -> None
 
 def test_a_machine_s_folder_uses_the_configuration_above_it(tmp_path: Path) -> None:
     other = result_file({"time_it": [[2.0], []]}, params={"machine": "other"})
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
     (tree / "results" / "other").mkdir()
     (tree / "results" / "other" / "0-env.json").write_text(json.dumps(other))
 
@@ -168,12 +153,9 @@ def test_a_count_of_one_is_singular(tmp_path: Path) -> None:
     assert (imported["result_files"], imported["benchmarks_that_exist_no_longer"]) == (1, 1)
 
 
-COMMIT_URL = "https://example.org/commit/"
-
-
 def a_clone_beside(folder: Path, configuration: str, **keys: str) -> Path:
     """A clone with its results at the top and a configuration that is elsewhere in it."""
-    result_tree(folder, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    a_tree(folder)
     (folder / "asv.conf.json").unlink()
     file = folder / configuration
     file.parent.mkdir(parents=True)
@@ -219,12 +201,20 @@ def test_a_configuration_with_any_name_finds_its_results(tmp_path: Path) -> None
     assert read_project(clone / "config" / "asv_box.conf.json").project == "thing"
 
 
-def test_a_configuration_of_other_results_is_not_used(tmp_path: Path) -> None:
-    clone = a_clone_beside(tmp_path / "clone", "config/asv.conf.json")
-    result_tree(clone / "other", result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
-    (clone / "config" / "asv.conf.json").unlink()
+def test_a_configuration_that_is_not_of_these_results_does_not_matter(tmp_path: Path) -> None:
+    of_others, damaged = (
+        a_clone_beside(tmp_path / name, "config/asv.conf.json") for name in ("others", "damaged")
+    )
+    among = a_clone_beside(tmp_path / "among", "config/asv_box.conf.json")
+    a_tree(of_others / "other")
+    (of_others / "config" / "asv.conf.json").unlink()
+    (damaged / "config" / "asv.conf.json").write_text("{")
+    (among / "config" / "asv_box.conf.json").rename(among / "results" / "asv_box.conf.json")
 
-    assert read_project(clone).project == "clone"
+    assert read_project(of_others).project == "others"
+    assert read_project(damaged / "results").project == "damaged"
+    # Among the results it is no damaged one.
+    assert read_project(among / "results").faults == ()
 
 
 @pytest.mark.parametrize("beside", ["asv.conf.json", "other/asv.conf.json"])
@@ -237,13 +227,6 @@ def test_results_of_another_configuration_are_not_taken(tmp_path: Path, beside: 
         read_project(clone / "config")
 
 
-def test_a_damaged_sibling_configuration_does_not_matter(tmp_path: Path) -> None:
-    clone = a_clone_beside(tmp_path / "clone", "config/asv.conf.json")
-    (clone / "config" / "asv.conf.json").write_text("{")
-
-    assert read_project(clone / "results").project == "clone"
-
-
 def test_a_configuration_with_another_name_must_be_given(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path, "config/asv_box.conf.json")
 
@@ -254,18 +237,9 @@ def test_a_configuration_with_another_name_must_be_given(tmp_path: Path) -> None
     assert "delete" not in str(caught.value)
 
 
-def test_a_configuration_among_results_is_no_damaged_result(tmp_path: Path) -> None:
-    clone = a_clone_beside(tmp_path, "config/asv_box.conf.json")
-    (clone / "config" / "asv_box.conf.json").rename(clone / "results" / "asv_box.conf.json")
-
-    assert read_project(clone / "results").faults == ()
-
-
 def test_a_folder_with_several_projects_is_rejected(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        result_tree(
-            tmp_path / name / "clone", result_file({"time_it": [[1.0], []]}), benchmarks=TIME
-        )
+        a_tree(tmp_path / name / "clone")
 
     # Somebody's notes, and a result file that strayed.
     for name, text in (("notes", "{}"), ("stray", '{"commit_hash": "abc"}')):
@@ -280,7 +254,7 @@ def test_a_folder_with_several_projects_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", [".", "box"])
 def test_results_without_anything_else_are_read(tmp_path: Path, named: str) -> None:
-    tree = result_tree(tmp_path / "tree", result_file({"time_it": [[1.0], []]}))
+    tree = a_tree(tmp_path / "tree", benchmarks=None)
     alone = (tree / "results").rename(tmp_path / "alone")
 
     assert read_project(alone / named).files == 1

@@ -19,7 +19,16 @@ from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.reading import Unreadable
 from corebound.records import history_files
-from support.asv_projects import DATE_MS, SHA, TIME, by_cell, only_points, result_file, result_tree
+from support.asv_projects import (
+    DATE_MS,
+    SHA,
+    TIME,
+    a_tree,
+    by_cell,
+    only_points,
+    result_file,
+    result_tree,
+)
 
 NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
 
@@ -44,36 +53,25 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
     assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
 
 
-def test_a_benchmark_s_source_is_kept(tmp_path: Path) -> None:
+def test_units_and_source_are_those_of_benchmarks_json_or_of_the_name(tmp_path: Path) -> None:
     source = "def time_it():\n\tsort(rows)  # <b>"
-    about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
-    tree = result_tree(
-        tmp_path, result_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about
-    )
+    about = {
+        "time_it": {"unit": "seconds", "code": source},
+        "mem_it": {"unit": "bytes", "code": ["no text"]},
+        "track_it": {"unit": "rows per s"},
+    }
+    row = result_file({name: [[7], []] for name in (*about, "peakmem_it", "suite.S.time_other")})
 
-    found = read(tree).series
+    found = read(result_tree(tmp_path, row, benchmarks=about)).series
 
-    assert {one.scenario: one.code for one in found} == {"time_it": source, "mem_it": None}
+    assert {one.scenario: (one.unit, one.points[0].value, one.code) for one in found} == {
+        "time_it": ("ns", 7e9, source),
+        "mem_it": ("bytes", 7, None),
+        "track_it": ("rows per s", 7, None),
+        "peakmem_it": ("bytes", 7, None),
+        "suite.S.time_other": ("ns", 7e9, None),
+    }
     assert history_files.decode(history_files.encode(found)) == found
-
-
-def test_other_units_stay_as_text(tmp_path: Path) -> None:
-    about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
-    tree = result_tree(
-        tmp_path, result_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
-    )
-
-    found = {one.scenario: (one.unit, one.points[0].value) for one in read(tree).series}
-
-    assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
-
-
-def test_without_benchmarks_json_the_name_gives_the_unit(tmp_path: Path) -> None:
-    tree = result_tree(
-        tmp_path, result_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]})
-    )
-
-    assert [one.unit for one in read(tree).series] == ["bytes", "ns"]
 
 
 @pytest.mark.parametrize(
@@ -107,33 +105,31 @@ def test_an_infinite_or_incomplete_interval_is_dropped(tmp_path: Path) -> None:
     assert found == [None, None, (0.5e9, 2e9)]
 
 
-def test_values_follow_the_product_of_parameters_last_fastest(
-    tmp_path: Path,
+PRODUCT = [["10", "20"], ["'a'", "'b'"]]
+NO_RESULT = "no result"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # The last parameter varies fastest.
+        ([1.0, 2.0, 3.0, 4.0], [1e9, 2e9, 3e9, 4e9]),
+        ([1.0, 2.0, 3.0], [1e9, 2e9, 3e9, NO_RESULT]),
+        (None, ["failed"] * 4),
+    ],
+)
+def test_values_follow_the_product_of_parameters(
+    tmp_path: Path, values: list[float] | None, expected: list[object]
 ) -> None:
     about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
-    row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
-    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=about)
+    tree = result_tree(tmp_path, result_file({"time_it": [values, PRODUCT]}), benchmarks=about)
 
-    found = {cell: one.points[0].value for cell, one in by_cell(read(tree)).items()}
+    cells = by_cell(read(tree))
 
-    assert found == {"n=10,kind=a": 1e9, "n=10,kind=b": 2e9, "n=20,kind=a": 3e9, "n=20,kind=b": 4e9}
-
-
-def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
-    tmp_path: Path,
-) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], [["1", "2"]]]}), benchmarks=TIME)
-
-    found = {cell: one.points[0].missing for cell, one in by_cell(read(tree)).items()}
-
-    assert found["param1=1"] is None
-    assert "no result" in (found["param1=2"] or "")
-
-
-def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
-
-    assert [one.points[0].missing for one in read(tree).series] == ["failed"] * 2
+    assert [*cells] == ["n=10,kind=a", "n=10,kind=b", "n=20,kind=a", "n=20,kind=b"]
+    for series, value in zip(cells.values(), expected, strict=True):
+        (point,) = series.points
+        assert point.value == value or str(value) in (point.missing or "")
 
 
 @pytest.mark.parametrize(
@@ -223,20 +219,23 @@ def nights(*versions: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def test_another_benchmark_version_is_an_environment_change(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        (["a" * 64, "b" * 64], ["a" * 12, "b" * 12]),
+        ([None, "one", None, "two", None], ["one", "one", "two", "two", ""]),
+    ],
+)
+def test_another_benchmark_version_is_an_environment_change_and_a_missing_one_is_none(
+    tmp_path: Path, told: list[str | None], known: list[str]
+) -> None:
+    tree = result_tree(tmp_path, *nights(*told), benchmarks=TIME)
 
-    assert versions(read(tree)) == ["a" * 12, "b" * 12]
-
-
-def test_a_missing_benchmark_version_is_no_change(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
-
-    assert versions(read(tree)) == ["one", "one", "two", "two", ""]
+    assert versions(read(tree)) == known
 
 
 def test_another_machine_description_is_an_environment_change(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
 
     (point,) = only_points(read(tree))
 
@@ -257,46 +256,44 @@ def test_environments_are_separate_series(tmp_path: Path) -> None:
     ]
 
 
-def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []], "time_all": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text(
-        json.dumps({"project": "p", "regressions_thresholds": {".*it": 0.1, "time_i": 0.2}})
+def configured(folder: Path, **configuration: object) -> project.AsvResults:
+    """The results of two benchmarks of a project with this configuration."""
+    tree = result_tree(folder, result_file({"time_it": [[1.0], []], "size.time_all": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(json.dumps({"project": "p", **configuration}))
+    return read(tree)
+
+
+def test_asv_conf_gives_margins_importance_and_links_of_commits(tmp_path: Path) -> None:
+    found = configured(
+        tmp_path,
+        regressions_thresholds={".*it": 0.1, "time_i": 0.2},
+        secondary_benchmarks=["size\\."],
+        show_commit_url="https://example.org/commit/",
     )
 
-    assert {one.scenario: one.margin for one in read(tree).series} == {
-        "time_it": 0.2,
-        "time_all": 0.02,
-    }
-
-
-def test_patterns_of_asv_conf_make_benchmarks_secondary(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []], "size.time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text(
-        json.dumps({"project": "p", "secondary_benchmarks": ["size\\."]})
-    )
-
-    assert {one.scenario: one.importance for one in read(tree).series} == {
-        "time_it": "primary",
-        "size.time_it": "secondary",
-    }
+    assert {one.scenario: (one.margin, one.importance) for one in found.series} == {
+        "time_it": (0.2, "primary"), "size.time_all": (0.02, "secondary"),
+    }  # fmt: skip
+    assert {one.commit_url for one in found.series} == {"https://example.org/commit/"}
+    assert {one.confidence for one in found.series} == {0.99}
 
 
 @pytest.mark.parametrize("patterns", ["size", ["("], [1], {"size": 1}])
 def test_patterns_that_are_none_are_an_error(tmp_path: Path, patterns: object) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text(
-        json.dumps({"project": "p", "secondary_benchmarks": patterns})
-    )
-
     with pytest.raises(InputError, match="secondary_benchmarks"):
-        read(tree)
+        configured(tmp_path, secondary_benchmarks=patterns)
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
+def test_only_a_web_address_becomes_a_link(tmp_path: Path, url: object) -> None:
+    assert configured(tmp_path, show_commit_url=url).series[0].commit_url is None
 
 
 @pytest.mark.parametrize("named", [".", "asv.conf.json", "results"])
 def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
     tmp_path: Path, named: str
 ) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
 
     assert read(tree / named).project == "trees"
 
@@ -360,26 +357,19 @@ def test_any_row_is_read_or_rejected(row: list[object]) -> None:
     assert history_files.decode(history_files.encode(series)) == series
 
 
-def test_damaged_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+def test_damaged_files_are_reported_and_the_rest_is_read_if_there_is_any(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
     torn = tree / "results" / "box" / "torn.json"
     torn.write_text('{"commit_hash": "')
+    (tmp_path / "empty" / "results").mkdir(parents=True)
 
     found = read(tree)
 
     assert (found.files, [fault.file for fault in found.faults]) == (1, [str(torn)])
-
-
-def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-
     with pytest.raises(InputError, match="no result files"):
-        read(tmp_path / "results")
-
-
-def test_if_every_file_is_damaged_the_first_is_reported(tmp_path: Path) -> None:
+        read(tmp_path / "empty" / "results")
     with pytest.raises(InputError, match="no result file can be read"):
-        read(result_tree(tmp_path, {"version": 2}))
+        read(result_tree(tmp_path / "bad", {"version": 2}))
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
@@ -429,28 +419,11 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
 
 
 def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
+    tree = a_tree(tmp_path, benchmarks=None)
     before = read(tree).settings
     (tree / "results" / "benchmarks.json").write_text(json.dumps(TIME))
 
     assert read(tree).settings != before
-
-
-def test_asv_s_intervals_are_at_99_percent_and_its_commits_have_links(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
-
-    (series,) = read(tree).series
-
-    assert (series.confidence, series.commit_url) == (0.99, "https://example.org/commit/")
-
-
-@pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
-def test_only_a_web_address_becomes_a_link(tmp_path: Path, url: object) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
-
-    assert read(tree).series[0].commit_url is None
 
 
 def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
@@ -490,28 +463,28 @@ def figures(found: project.AsvResults) -> dict[str, list[float | None]]:
     }
 
 
-def test_files_may_have_different_benchmarks_in_any_order(tmp_path: Path) -> None:
-    a, b = "mem_a", "mem_b"
+def test_files_may_have_different_benchmarks_and_parameters_in_any_order(tmp_path: Path) -> None:
+    a, b, c = "mem_a", "mem_b", "mem_c"
     files = on_days(
-        {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
+        {a: [[1], []], b: [[2], []], c: [[1, 2], [["10", "20"]]]},
+        {b: [[3], []], a: [[4], []], c: [[3, 4, 5], [["5", "10", "20"]]]},
+        {b: [[5], []], c: [[6, 7], [["10", "20"]]]},
+        {a: [[6], []]},
     )
 
-    found = figures(read(result_tree(tmp_path, *files)))
+    assert figures(read(result_tree(tmp_path, *files))) == {
+        a: [1, 4, 6], b: [2, 3, 5],
+        f"{c} param1=10": [1, 4, 6], f"{c} param1=20": [2, 5, 7], f"{c} param1=5": [3],
+    }  # fmt: skip
 
-    assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
 
+def test_of_several_files_of_a_commit_the_last_value_counts(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"mem_a": [[1], []]}, {"mem_a": [[2], []], "mem_b": [[3], []]}, {"mem_a": [[None], []]},
+    ]  # fmt: skip
 
-def test_a_new_parameter_value_leaves_other_series_complete(tmp_path: Path) -> None:
-    files = on_days(
-        {"mem_a": [[1, 2], [["10", "20"]]]},
-        {"mem_a": [[3, 4, 5], [["5", "10", "20"]]]},
-        {"mem_a": [[6, 7], [["10", "20"]]]},
-    )
-
-    found = figures(read(result_tree(tmp_path, *files)))
-
-    assert found == {
-        "mem_a param1=10": [1, 4, 6], "mem_a param1=20": [2, 5, 7], "mem_a param1=5": [3],
+    assert figures(read(result_tree(tmp_path, *map(result_file, rows)))) == {
+        "mem_a": [2], "mem_b": [3],
     }  # fmt: skip
 
 
@@ -538,17 +511,3 @@ def test_a_damaged_benchmark_is_skipped_without_shifting_others(
     assert {point.bounds for one in found.series for point in one.points} == {None}
     (fault,) = found.faults
     assert "1 of 2 benchmarks" in fault.what
-
-
-def test_of_two_files_of_a_commit_the_last_value_counts(
-    tmp_path: Path,
-) -> None:
-    one, two = (
-        result_file({"mem_a": [[1], []]}),
-        result_file({"mem_a": [[2], []], "mem_b": [[3], []]}),
-    )
-    failed = result_file({"mem_a": [[None], []]})
-
-    found = figures(read(result_tree(tmp_path, one, two, failed)))
-
-    assert found == {"mem_a": [2], "mem_b": [3]}

@@ -20,6 +20,7 @@ from corebound.exchange.asv.environments import cells_of
 from corebound.exchange.reading import Unreadable
 from support.asv_projects import (
     TIME,
+    a_tree,
     by_cell,
     import_asv,
     only_points,
@@ -28,6 +29,8 @@ from support.asv_projects import (
     result_tree,
 )
 from support.texts import in_order
+
+NAN = math.nan
 
 
 def moved(tree: Path, to: str) -> Path:
@@ -69,7 +72,7 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
 
 def test_published_pages_beside_the_results_are_ignored(tmp_path: Path) -> None:
     tree = moved(
-        result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME),
+        a_tree(tmp_path),
         ".asv/results",
     )
     page = tree / ".asv" / "html" / "graphs" / "summary" / "time_it.json"
@@ -79,46 +82,40 @@ def test_published_pages_beside_the_results_are_ignored(tmp_path: Path) -> None:
     assert [read_project(tree / named).faults for named in (".", ".asv")] == [(), ()]
 
 
-def test_a_configuration_one_folder_down_is_found(tmp_path: Path) -> None:
-    result_tree(
-        tmp_path / "clone" / "asv_bench", result_file({"time_it": [[1.0], []]}), benchmarks=TIME
-    )
+def test_a_configuration_is_found_one_folder_down_and_from_results_two_folders_down(
+    tmp_path: Path,
+) -> None:
+    a_tree(tmp_path / "clone" / "asv_bench")
+    tree = a_tree(tmp_path / "tree")
+    (tree / ".asv").mkdir()
+    (tree / "results").rename(tree / ".asv" / "results")
+    # It may begin with a byte order mark.
+    configuration = '{"project": "marked", // so\n"results_dir": ".asv/results"}'
+    (tree / "asv.conf.json").write_bytes(b"\xef\xbb\xbf" + configuration.encode())
 
     found = read_project(tmp_path / "clone")
 
     assert (found.project, found.files) == ("trees", 1)
+    assert read_project(tree / ".asv" / "results").project == "marked"
 
 
 def test_of_two_configurations_one_must_be_named(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        result_tree(tmp_path / name, result_file({"time_it": [[1.0], []]}))
+        a_tree(tmp_path / name, benchmarks=None)
 
     with pytest.raises(InputError, match=r"one/asv\.conf\.json, two/asv\.conf\.json"):
         read_project(tmp_path)
 
 
-def test_a_configuration_is_found_from_its_results_two_folders_down(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
-    (tree / ".asv").mkdir()
-    (tree / "results").rename(tree / ".asv" / "results")
-    (tree / "asv.conf.json").write_text('{"project": "trees", "results_dir": ".asv/results"}')
-
-    assert read_project(tree / ".asv" / "results").project == "trees"
-
-
-def test_guessed_units_and_parameters_are_reported(tmp_path: Path) -> None:
-    (fault,) = read_project(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))).faults
+def test_guessed_units_and_benchmarks_missing_from_benchmarks_json_are_reported(
+    tmp_path: Path,
+) -> None:
+    (fault,) = read_project(a_tree(tmp_path / "guessed", benchmarks=None)).faults
+    two = result_file({"time_it": [[1.0], []], "time_old": [[1.0], []]})
 
     assert fault.file.endswith("benchmarks.json")
     assert "benchmark names" in fault.what
-
-
-def test_benchmarks_missing_from_benchmarks_json_are_reported(tmp_path: Path) -> None:
-    tree = result_tree(
-        tmp_path, result_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
-    )
-
-    assert read_project(tree).removed == {"time_old"}
+    assert read_project(result_tree(tmp_path, two, benchmarks=TIME)).removed == {"time_old"}
 
 
 @pytest.mark.parametrize(
@@ -136,16 +133,14 @@ def test_benchmarks_missing_from_benchmarks_json_are_reported(tmp_path: Path) ->
 def test_commits_link_to_the_repository_s_host(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
+    tree = a_tree(tmp_path, benchmarks=None)
     (tree / "asv.conf.json").write_text(json.dumps({"repo": repo}))
 
     assert read_project(tree).series[0].commit_url == address
 
 
-def test_an_unreadable_configured_repository_is_reported_and_skipped(
-    tmp_path: Path,
-) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+def test_an_unreadable_repository_is_skipped_unless_the_user_named_it(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
     (tree / "asv.conf.json").write_text('{"repo": "."}')
     (tree / "objects").mkdir()
 
@@ -153,20 +148,8 @@ def test_an_unreadable_configured_repository_is_reported_and_skipped(
 
     assert (found.files, found.unknown) == (1, None)
     assert [fault.file for fault in found.faults] == [str(tree)]
-
-
-def test_a_repository_named_by_the_user_must_be_readable(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-
     with pytest.raises(InputError, match="git cannot read it"):
         project.read(tree, name=None, repo=tmp_path, progress=lambda _done, _of: None)
-
-
-def test_a_configuration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
-    (tree / "asv.conf.json").write_bytes(b'\xef\xbb\xbf{"project": "marked", // so\n}')
-
-    assert read_project(tree).project == "marked"
 
 
 def runners(*names: str) -> list[dict[str, Any]]:
@@ -238,13 +221,25 @@ def test_one_damaged_benchmark_does_not_drop_the_others(tmp_path: Path) -> None:
     assert "bad" in fault.what
 
 
-@pytest.mark.parametrize("row", [[0.25, [], "v"], [[0.25], None, "v"], [[0.25]]])
-def test_a_value_may_be_outside_a_list(tmp_path: Path, row: list[object]) -> None:
-    (point,) = only_points(
-        read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
-    )
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        *((row, [(0.25e9, None)]) for row in ([0.25, [], "v"], [[0.25], None, "v"], [[0.25]])),
+        # Three samples that differ much; a time is never negative.
+        ([[12.4], [], "v", 1, 59.7, [-22.4], [40.4]], [(12.4e9, None)]),
+        (
+            [[NAN, 1.0], [["1", "2"]], "v", 1, 1.0, [NAN, NAN], [NAN, 2.0]],
+            [(None, None), (1e9, None)],
+        ),
+    ],
+)
+def test_a_value_may_be_outside_a_list_and_an_impossible_interval_is_dropped(
+    tmp_path: Path, row: list[object], expected: list[tuple[float | None, None]]
+) -> None:
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
-    assert point.value == 0.25e9
+    points = [one.points[0] for one in by_cell(read_project(tree)).values()]
+    assert [(point.value, point.bounds) for point in points] == expected
 
 
 @pytest.mark.parametrize(
@@ -284,27 +279,13 @@ def test_parameter_values_are_the_same_for_every_writer(value: str, shown: str) 
     assert cells_of(((value,),), ("n",), "e") == (f"n={shown},environment=e",)
 
 
-def test_combinations_with_equal_notation_stay_separate() -> None:
+def test_combinations_and_functions_with_equal_notation_stay_separate() -> None:
     # One is ("1,b=2", "3"), the other ("1", "2,b=3").
     cells = cells_of((("1,b=2", "1"), ("3", "2,b=3")), ("a", "b"), "e")
+    functions = cells_of((("<f at 0x1>", "<f at 0x2>"),), ("n",), "e")
 
     assert len(set(cells)) == 4
-
-
-def test_two_functions_with_one_name_stay_separate(tmp_path: Path) -> None:
-    row = [[1.0, 2.0], [["<f at 0x1>", "<f at 0x2>"]]]
-    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
-
-    assert list(by_cell(read_project(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
-
-
-def test_nan_is_skipped_everywhere(tmp_path: Path) -> None:
-    row = [[math.nan, 1.0], [["1", "2"]], "v", 1, 1.0, [math.nan, math.nan], [math.nan, 2.0]]
-    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
-
-    found = {cell: one.points[0].bounds for cell, one in by_cell(read_project(tree)).items()}
-
-    assert found == {"param1=1": None, "param1=2": None}
+    assert functions == ("n=<f at 0x1>,environment=e", "n=<f at 0x2>,environment=e")
 
 
 def environments_of(*machines: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
@@ -322,22 +303,20 @@ def environments_of(*machines: dict[str, str], tmp_path: Path) -> list[dict[str,
     return [dict(point.environment_key) for point in points]
 
 
-def test_missing_machine_details_are_no_environment_change(tmp_path: Path) -> None:
+def test_missing_machine_details_are_no_environment_change_and_known_ones_stay(
+    tmp_path: Path,
+) -> None:
     # asv began to tell the number of CPUs in 2019.
-    found = environments_of(
+    missing = environments_of(
         {"cpu": "Xeon"}, {"cpu": "Xeon", "num_cpu": ""}, {"cpu": "Xeon", "num_cpu": "8"},
-        tmp_path=tmp_path,
+        tmp_path=tmp_path / "missing",
     )  # fmt: skip
-
-    assert found == [{"cpu": "Xeon", "num_cpu": "8", "benchmark": "v"}] * 3
-
-
-def test_known_machine_details_stay_unchanged(tmp_path: Path) -> None:
-    found = environments_of(
-        {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path
+    known = environments_of(
+        {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path / "known"
     )
 
-    assert [(one["cpu"], one.get("os")) for one in found] == [
+    assert missing == [{"cpu": "Xeon", "num_cpu": "8", "benchmark": "v"}] * 3
+    assert [(one["cpu"], one.get("os")) for one in known] == [
         ("Xeon", "5"), ("Xeon", "6"), ("Xeon", "6"), ("EPYC", None),
     ]  # fmt: skip
 
@@ -348,17 +327,6 @@ def test_of_two_files_of_one_commit_the_last_with_a_value_counts(tmp_path: Path)
 
     assert [point.value for point in only_points(found)] == [2e9]
     assert found.duplicates == 2
-
-
-def test_an_interval_that_ends_below_zero_is_dropped(tmp_path: Path) -> None:
-    # Three samples that differ much; a time is never negative.
-    row = [[12.4], [], "v", 1, 59.7, [-22.4], [40.4]]
-
-    (point,) = only_points(
-        read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
-    )
-
-    assert (point.value, point.bounds) == (12.4e9, None)
 
 
 def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
@@ -384,7 +352,7 @@ def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
 def test_repeated_warnings_are_counted(
     tmp_path: Path,
 ) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
     for number in range(20):
         (tree / "results" / "box" / f"other{number:02}.json").write_text("{}")
 
@@ -459,7 +427,7 @@ def test_any_configuration_is_read_or_rejected(tmp_path: Path, value: object, ke
 def test_default_result_folders_replace_a_missing_configured_one(
     tmp_path: Path,
 ) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
     (tree / "asv.conf.json").write_text('{"project": "p", "results_dir": "../elsewhere"}')
 
     assert read_project(tree).files == 1
@@ -472,7 +440,7 @@ def test_deep_nesting_is_damage(opening: bytes) -> None:
 
 
 def test_a_file_name_that_is_not_utf_8_is_read_and_cached(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree(tmp_path)
     box = tree / "results" / "box"
     (box / "00000000-env.json").rename(box / os.fsdecode(b"\xff-env.json"))
     (box / os.fsdecode(b"\xfe.json")).write_text("{")

@@ -60,34 +60,22 @@ def test_a_series_without_new_points_stays() -> None:
     assert found == (replace(one, points=HistoryPoints.of([*one.points, *more.points])), other)
 
 
-def test_an_unchanged_history_is_not_rewritten(tmp_path: Path) -> None:
-    series: tuple[Series, ...] = (a_series([1e6, None], project="trees"),)
-    file = history_import.keep("trees", series, tmp_path).file
-    before = file.stat()
-
-    now = history_import.keep("trees", (), tmp_path)
-
-    assert (now.series, now.points, now.values, now.added) == (1, 2, 1, 0)
-    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-def test_an_unchanged_history_is_not_even_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unchanged_history_is_neither_read_nor_rewritten_and_a_replaced_one_counted_anew(
+    tmp_path: Path,
 ) -> None:
     series = a_series([1e6, None, 2e6], project="trees")
     first = history_import.keep("trees", [series], tmp_path)
-    monkeypatch.delattr(history_files, "read")
-
-    now = history_import.keep("trees", (), tmp_path)
+    before = first.file.stat()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(history_files, "read")
+        now = history_import.keep("trees", (), tmp_path)
 
     assert now == replace(first, added=0)
-
-
-def test_a_history_that_somebody_replaced_is_counted_anew(tmp_path: Path) -> None:
-    history_import.keep("trees", [a_series([1e6], project="trees")], tmp_path)
-    history_files.keep("trees", [a_series([1e6, 2e6], project="trees")], tmp_path)
-
-    assert history_import.keep("trees", (), tmp_path).points == 2
+    assert (now.series, now.points, now.values) == (1, 3, 2)
+    after = first.file.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    history_files.keep("trees", [a_series([1e6], project="trees")], tmp_path)
+    assert history_import.keep("trees", (), tmp_path).points == 1
 
 
 def test_series_that_share_columns_share_them_with_one_more_point() -> None:
@@ -193,28 +181,33 @@ def test_a_parameter_that_is_renamed_is_the_same_as_in_an_import_of_all_at_once(
     assert series(nightly) == series(once)
 
 
-def test_a_benchmark_that_is_removed_keeps_its_names_and_its_unit(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+@pytest.mark.parametrize(
+    ("params", "files", "names"),
+    [
+        (("k",), nights(range(5)), {"k=1": 5, "k=2": 5}),
+        ((), [a_night(at, 0.1 * at + 1, params=[]) for at in range(5)], {WHERE[1:]: 5}),
+    ],
+)
+def test_a_benchmark_that_is_removed_keeps_its_names_and_its_unit(
+    tmp_path: Path, params: tuple[str, ...], files: list[Any], names: dict[str, int]
+) -> None:
+    tree = result_tree(tmp_path, *files, benchmarks=about(*params))
     import_asv(tree)
     before = series(tree)
     for at in (5, 6):
         # Each night another benchmark is there, so that all is read anew.
         then(tree, TIME | {f"time_{at}": {}}, *nights(range(at, at + 1), gone=True))
 
-    assert kept(tree) == {"k=1": 5, "k=2": 5}
+    assert kept(tree) == names
     assert {one.unit for one in series(tree)} == {"ns"}
     assert series(tree) == before
 
-
-def test_a_removed_benchmark_without_parameters_keeps_its_unit(tmp_path: Path) -> None:
-    files = [a_night(at, 0.1 * at + 1, params=[]) for at in range(4)]
-    tree = result_tree(tmp_path, *files, benchmarks=about())
-    import_asv(tree)
-    before = series(tree)
-
-    then(tree, TIME, *nights(range(5, 6), gone=True))
-
-    assert series(tree) == before
+    configuration = tree / "asv.conf.json"
+    configuration.write_text(
+        configuration.read_text().replace("{", '{"show_commit_url": "https://forge.test/",', 1)
+    )
+    then(tree, TIME)
+    assert {one.commit_url for one in series(tree)} == {"https://forge.test/"}
 
 
 @pytest.mark.parametrize(("name", "unit"), [("time_run", "ms"), ("track_run", "seconds")])
@@ -236,40 +229,21 @@ def test_values_of_a_removed_benchmark_keep_their_unit(
     assert history_files.read_all(tree / "records")[0] == before
 
 
-def test_commits_of_a_removed_benchmark_are_described(tmp_path: Path) -> None:
-    benchmarks = about("k", unit="unit")
-    tree = result_tree(tmp_path, *nights(range(3)), benchmarks=benchmarks)
-    import_asv(tree)
-    configuration = tree / "asv.conf.json"
-    configuration.write_text(
-        configuration.read_text().replace("{", '{"show_commit_url": "https://forge.test/",', 1)
+def test_a_benchmark_that_returns_continues_its_series_and_is_named(tmp_path: Path) -> None:
+    known, unknown = (
+        result_tree(tmp_path / name, *nights(range(5)), benchmarks=benchmarks)
+        for name, benchmarks in (("known", about("k")), ("unknown", TIME))
     )
+    for tree in (known, unknown):
+        import_asv(tree)
+    assert kept(unknown) == {"param1=1": 5, "param1=2": 5}
+    then(known, TIME, *nights(range(5, 6), gone=True))
 
-    then(tree, TIME)
+    for tree in (known, unknown):
+        then(tree, about("k"), *nights(range(6, 8)))
 
-    assert kept(tree) == {"k=1": 3, "k=2": 3}
-    assert {one.commit_url for one in series(tree)} == {"https://forge.test/"}
-
-
-def test_a_benchmark_that_returns_continues_its_series(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
-    import_asv(tree)
-    then(tree, TIME, *nights(range(5, 6), gone=True))
-
-    then(tree, about("k"), *nights(range(6, 8)))
-
-    assert kept(tree) == {"k=1": 7, "k=2": 7}
-
-
-def test_a_benchmark_missing_at_first_is_named_when_it_returns(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
-    import_asv(tree)
-    assert kept(tree) == {"param1=1": 5, "param1=2": 5}
-
-    then(tree, about("k"), *nights(range(5, 6)))
-
-    assert kept(tree) == {"k=1": 6, "k=2": 6}
-    assert {one.unit for one in series(tree)} == {"ns"}
+        assert kept(tree) == {"k=1": 7, "k=2": 7}
+        assert {one.unit for one in series(tree)} == {"ns"}
 
 
 def test_an_added_parameter_does_not_duplicate_earlier_points(tmp_path: Path) -> None:
@@ -312,26 +286,24 @@ def test_reordered_parameters_are_matched_by_their_results(tmp_path: Path) -> No
     assert kept(tree) == {"m=x,k=1": 4, "m=x,k=2": 4}
 
 
-def test_a_stored_series_with_an_additional_point_stays(tmp_path: Path) -> None:
-    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("old"))
-    import_asv(tree)
-    (tree / "results" / "box" / "00000002-env.json").unlink()
-
-    then(tree, about("new"))
-
-    assert kept(tree) == {"old=1": 5, "old=2": 5, "new=1": 4, "new=2": 4}
-
-
-def test_a_stored_series_with_a_different_value_stays(tmp_path: Path) -> None:
-    first, *others = nights(range(5))
-    tree = result_tree(tmp_path, first, *others, benchmarks=about("old"))
-    import_asv(tree)
+def test_a_stored_series_with_an_additional_point_or_a_different_value_stays(
+    tmp_path: Path,
+) -> None:
+    more, differs = (
+        result_tree(tmp_path / name, *nights(range(5)), benchmarks=about("old"))
+        for name in ("more", "differs")
+    )
+    for tree in (more, differs):
+        import_asv(tree)
+    (more / "results" / "box" / "00000002-env.json").unlink()
     again = a_night(0, 9.0, 0.2, params=[["1", "2"]])
-    (tree / "results" / "box" / "00000000-env.json").write_text(json.dumps(again))
+    (differs / "results" / "box" / "00000000-env.json").write_text(json.dumps(again))
 
-    then(tree, about("new"))
+    for tree in (more, differs):
+        then(tree, about("new"))
 
-    assert kept(tree) == {"old=1": 5, "new=1": 5, "new=2": 5}
+    assert kept(more) == {"old=1": 5, "old=2": 5, "new=1": 4, "new=2": 4}
+    assert kept(differs) == {"old=1": 5, "new=1": 5, "new=2": 5}
 
 
 def test_equal_results_elsewhere_are_not_matched(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from corebound.exchange.run_export import exported_cells
 from corebound.records.history import HistoryPoint, Series
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario
+from support.known import known
 
 
 def a_suite(*runs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -76,8 +77,7 @@ def test_a_missing_value_has_a_reason(runs: list[dict[str, Any]], why: str) -> N
 def test_the_commit_comes_from_the_metadata() -> None:
     point = the_point(a_suite({"values": [1.0]}, commit_id="abc1234", corebound_dirty="yes"))
 
-    assert point.commit is not None
-    assert (point.commit.sha, point.commit.dirty) == ("abc1234", True)
+    assert (known(point.commit).sha, known(point.commit).dirty) == ("abc1234", True)
 
 
 def test_the_users_host_and_time_replace_those_of_the_file() -> None:

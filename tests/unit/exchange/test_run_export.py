@@ -111,21 +111,17 @@ def test_an_incomplete_matrix_becomes_one_parameter() -> None:
     assert document["results"]["matmul"][0] == pytest.approx([0.001] * 6)
 
 
-def test_asv_s_own_benchmarks_are_kept() -> None:
+def test_asv_s_own_benchmarks_and_its_version_are_kept() -> None:
     files = asv_files(a_night(took(1)), other={"name": "other"})
-
-    assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
-
-
-def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
-    cell = replace(CELLS[0], scenario="version")
     scenario = a_scenario(name="version")
     run = replace(a_night()[0], scenarios=a_run(scenarios=(scenario,)).scenarios)
-    files = asv_files((run, (a_launch(cell=cell),)))
+    odd = asv_files((run, (a_launch(cell=replace(CELLS[0], scenario="version")),)))
 
-    assert files["benchmarks.json"]["version"] == 2
-    assert files["benchmarks.json"]["Version"]["name"] == "Version"
-    (document,) = [one for one in files.values() if "results" in one]
+    assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
+    # A scenario of that name does not take its place.
+    assert odd["benchmarks.json"]["version"] == 2
+    assert odd["benchmarks.json"]["Version"]["name"] == "Version"
+    (document,) = [one for one in odd.values() if "results" in one]
     assert document["results"].keys() == {"Version"}
 
 
@@ -180,10 +176,11 @@ def test_pyperf_metadata_has_no_empty_text_and_no_lines() -> None:
     assert all(value != "" for value in document["metadata"].values())
 
 
-def test_a_table_has_a_row_for_each_launch_of_any_status() -> None:
-    failed = a_launch(cell=CELLS[1], status="failed", reason="=1+1")
+def test_tables_have_a_row_for_each_launch_of_any_status() -> None:
+    made = cells(a_night(took(1), a_launch(cell=CELLS[1], status="failed", reason="=1+1")))
 
-    rows = list(csv.DictReader(io.StringIO(run_export.as_csv(cells(a_night(took(1), failed))))))
+    rows = list(csv.DictReader(io.StringIO(run_export.as_csv(made))))
+    typed = pyarrow.parquet.read_table(io.BytesIO(run_export.as_parquet(made, "out"))).to_pylist()
 
     assert [(row["status"], row["median_ns"], row["axis_threads"]) for row in rows] == [
         ("ok", "1000000.0", "default"),
@@ -191,14 +188,7 @@ def test_a_table_has_a_row_for_each_launch_of_any_status() -> None:
     ]
     # A spreadsheet would have computed it.
     assert rows[1]["reason"] == "'=1+1"
-
-
-def test_parquet_has_the_same_rows_with_types() -> None:
-    made = cells(a_night(took(1), a_launch(cell=CELLS[1], status="failed", reason="no")))
-
-    found = pyarrow.parquet.read_table(io.BytesIO(run_export.as_parquet(made, "out"))).to_pylist()
-
-    assert [(row["median_ns"], row["block"], row["settled"]) for row in found] == [
+    assert [(row["median_ns"], row["block"], row["settled"]) for row in typed] == [
         (1e6, 0, True),
         (None, 0, None),
     ]
@@ -255,13 +245,24 @@ def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
     assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
 
-def test_without_any_commit_nothing_is_exported_to_asv(tmp_path: Path) -> None:
-    records = kept(tmp_path / "r", a_night(took(1), commit=None))
+@pytest.mark.parametrize(
+    ("nights", "words", "says"),
+    [
+        ((), ("csv",), "no runs."),
+        ((), ("csv", "--run", "x"), "no run x."),
+        ((a_night(took(1), commit=None),), ("asv",), "commit without changes"),
+    ],
+)
+def test_without_a_run_or_a_commit_nothing_is_exported(
+    tmp_path: Path,
+    nights: tuple[tuple[Run, tuple[Launch, ...]], ...],
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    code, said = export(kept(tmp_path / "r", *nights), *words, "--out", str(tmp_path / "out"))
 
-    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
-
-    assert (code, "commit without changes" in said) == (2, True)
-    assert not (tmp_path / "results").exists()
+    assert (code, says in said) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("format_", ["pyperf", "bencher", "github-action-benchmark"])
@@ -274,15 +275,3 @@ def test_cells_without_a_value_are_reported_and_skipped(tmp_path: Path, format_:
     assert code == 0
     assert in_order(said, "threads=1]: ", "failed: no memory")
     assert "threads=1" not in (tmp_path / "out.json").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [(("csv",), "no runs."), (("csv", "--run", "x"), "no run x.")],
-)
-def test_without_a_run_nothing_is_exported(
-    tmp_path: Path, words: tuple[str, ...], says: str
-) -> None:
-    code, said = export(tmp_path, *words, "--out", str(tmp_path / "out"))
-
-    assert (code, says in said) == (2, True)
