@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import kubernetes_validate
 import pytest
@@ -22,6 +23,7 @@ from corebound.planning.models import Placement, Slot
 from corebound.scenario.cell import Binding, BindingMode, MemoryPolicy, Scalar, Threads
 from corebound.scenario.runtimes import RUNTIMES, Framework
 from support.build import a_cell
+from support.texts import in_order
 
 
 def written(
@@ -107,18 +109,14 @@ def test_systemd_gets_a_percentage_that_it_reads(quota: float, percentage: str) 
     assert f"CPUQuota={percentage}" in systemd.text.splitlines()
 
 
-def test_a_quota_that_several_processes_share_is_left_to_the_reader() -> None:
+def test_several_processes_leave_a_shared_quota_to_the_reader_and_a_server_starts_once() -> None:
     several = written("systemd", "docker", slots=((0,), (1,)), quota=1.5)
-
-    assert not any("CPUQuota" in one.text or "--cpus " in one.text for one in several)
-    assert all("1.5 CPUs" in one.note for one in several)
-
-
-def test_a_server_of_several_workers_is_started_once() -> None:
     shell, systemd, docker = written(
         "shell", "systemd", "docker", slots=((0, 1), (0, 1)), framework="fastapi"
     )
 
+    assert not any("CPUQuota" in one.text or "--cpus " in one.text for one in several)
+    assert all("1.5 CPUs" in one.note for one in several)
     assert shell.text.count("taskset") == 1
     assert systemd.text.count("CPUAffinity=0-1") == 1
     assert len(docker.text.splitlines()) == 1
@@ -137,46 +135,43 @@ def test_torchserve_gets_its_workers_and_what_its_launcher_needs() -> None:
     assert "variables of `env`" in artefact.note
 
 
-def test_a_session_of_onnx_runtime_gets_its_threads() -> None:
-    (artefact,) = written("onnxruntime", framework="onnxruntime")
+@pytest.mark.parametrize(
+    ("framework", "mode", "has", "lacks"),
+    [
+        ("onnxruntime", None, "options.intra_op_num_threads = 3", "allow_spinning"),
+        ("onnxruntime", "no-spinning", '"session.intra_op.allow_spinning", "0"', "affinities"),
+        # CPUs are numbered from 1; the first thread, on CPU 0, is the caller's.
+        ("onnxruntime", "pinned", '"session.intra_op_thread_affinities", "2;5"', "spinning"),
+        ("openvino", None, "'NUM_STREAMS': 1", "THROUGHPUT"),
+        ("openvino", None, "'INFERENCE_NUM_THREADS': 3", "PINNING"),
+        ("openvino", "throughput", "'PERFORMANCE_HINT': 'THROUGHPUT'", "NUM_STREAMS"),
+        ("openvino", "unpinned", "'ENABLE_CPU_PINNING': False", "THROUGHPUT"),
+    ],
+)
+def test_a_session_gets_its_threads_and_the_mode_of_its_workload(
+    framework: Any, mode: str | None, has: str, lacks: str
+) -> None:
+    parameters = (("mode", mode),) if mode else ()
 
-    assert artefact.text.splitlines()[-1] == "options.intra_op_num_threads = 3"
+    (artefact,) = written(framework, framework=framework, parameters=parameters)
 
-
-def test_a_session_of_onnx_runtime_keeps_the_mode_of_its_workload() -> None:
-    def last_line(mode: str) -> str:
-        (artefact,) = written("onnxruntime", framework="onnxruntime", parameters=(("mode", mode),))
-        return artefact.text.splitlines()[-1]
-
-    assert '"session.intra_op.allow_spinning", "0"' in last_line("no-spinning")
-    # CPUs are numbered from 1; the first thread, on CPU 0, is the caller's.
-    assert '"session.intra_op_thread_affinities", "2;5"' in last_line("pinned")
-
-
-def test_openvino_gets_its_threads_and_streams() -> None:
-    (artefact,) = written("openvino", framework="openvino")
-
-    assert "'NUM_STREAMS': 1" in artefact.text
-    assert "'INFERENCE_NUM_THREADS': 3" in artefact.text
-    assert "sets no CPUs" in artefact.note
-
-
-def test_openvino_keeps_the_mode_of_its_workload() -> None:
-    (several,) = written("openvino", framework="openvino", parameters=(("mode", "throughput"),))
-    (unpinned,) = written("openvino", framework="openvino", parameters=(("mode", "unpinned"),))
-
-    assert "'PERFORMANCE_HINT': 'THROUGHPUT'" in several.text
-    assert "NUM_STREAMS" not in several.text
-    assert "'ENABLE_CPU_PINNING': False" in unpinned.text
+    assert has in artefact.text
+    assert lacks not in artefact.text
+    assert framework != "openvino" or "sets no CPUs" in artefact.note
 
 
 def test_llama_cpp_gets_the_mask_of_the_cpus_of_each_process() -> None:
     (artefact,) = written("llama.cpp", framework="none", slots=((0, 1, 4), (2, 3)))
+    (several,) = written("llama.cpp", framework="none")
+    (one,) = written("llama.cpp", framework="none", slots=((2,),), threads=1)
 
     assert artefact.text.splitlines() == [
         "--threads 3 --cpu-mask 0x13 --cpu-strict 0",
         "--threads 3 --cpu-mask 0xc --cpu-strict 0",
     ]
+    # With one thread it ignores the mask, and needs another program.
+    assert "taskset" not in several.note
+    assert "taskset -c 2" in one.note
 
 
 def test_vllm_gets_a_cpu_for_each_thread() -> None:
@@ -241,11 +236,27 @@ def test_the_shell_script_runs_a_command_with_its_variables(tmp_path: Path) -> N
     assert said.splitlines()[1] == "3 a b"
 
 
-def test_several_workers_start_together() -> None:
-    (shell,) = written("shell", slots=((0, 1), (2, 3)))
+def test_a_drop_in_and_docker_have_cpus_and_memory_nodes() -> None:
+    systemd, docker = written("systemd", "docker", memory="bind")
 
-    assert "taskset -c 0-1" in shell.text
-    assert "taskset -c 2-3" in shell.text
+    assert systemd.text.splitlines()[:4] == [
+        "[Service]", "CPUAffinity=0-1,4", "NUMAPolicy=bind", "NUMAMask=0",
+    ]  # fmt: skip
+    assert 'Environment="OMP_NUM_THREADS=3"' in systemd.text
+    words = shlex.split(docker.text)
+    assert words[words.index("--cpuset-cpus") + 1] == "0-1,4"
+    assert words[words.index("--cpuset-mems") + 1] == "0"
+
+
+def test_each_worker_has_a_drop_in_of_its_own_and_they_start_together() -> None:
+    first, second, shell = written("systemd", "shell", slots=((0, 1), (2, 3)))
+
+    assert [one.file for one in (first, second)] == [
+        f"NAME@{number}.service.d/corebound.conf" for number in range(2)
+    ]
+    assert "CPUAffinity=0-1" in first.text
+    assert "CPUAffinity=2-3" in second.text
+    assert in_order(shell.text, "taskset -c 0-1", "taskset -c 2-3")
     assert shell.text.endswith("wait\n")
 
 
@@ -283,29 +294,6 @@ def test_the_python_code_binds_before_it_imports_the_framework() -> None:
     assert lines[-1] == "torch.set_num_threads(3)"
 
 
-def test_the_drop_in_has_the_names_of_systemd() -> None:
-    (systemd,) = written("systemd", memory="bind")
-
-    assert systemd.text.splitlines()[:4] == [
-        "[Service]",
-        "CPUAffinity=0-1,4",
-        "NUMAPolicy=bind",
-        "NUMAMask=0",
-    ]
-    assert 'Environment="OMP_NUM_THREADS=3"' in systemd.text
-
-
-def test_each_worker_has_a_drop_in_of_its_own() -> None:
-    first, second = written("systemd", slots=((0, 1), (2, 3)))
-
-    assert (first.file, second.file) == (
-        "NAME@0.service.d/corebound.conf",
-        "NAME@1.service.d/corebound.conf",
-    )
-    assert "CPUAffinity=0-1" in first.text
-    assert "CPUAffinity=2-3" in second.text
-
-
 @pytest.mark.parametrize(
     ("value", "in_unit"),
     [("50%", "50%%"), ('a "b"', r"a \"b\""), (r"C:\d", r"C:\\d"), ("$HOME", "$HOME")],
@@ -314,14 +302,6 @@ def test_a_variable_in_a_drop_in_is_escaped(value: str, in_unit: str) -> None:
     (systemd,) = written("systemd", env=(("NOTE", value),))
 
     assert f'Environment="NOTE={in_unit}"' in systemd.text.splitlines()
-
-
-def test_docker_gets_cpus_and_memory_nodes() -> None:
-    (docker,) = written("docker", memory="bind")
-
-    words = shlex.split(docker.text)
-    assert words[words.index("--cpuset-cpus") + 1] == "0-1,4"
-    assert words[words.index("--cpuset-mems") + 1] == "0"
 
 
 def test_a_pod_leaves_its_cpus_to_the_cpu_manager() -> None:
@@ -357,14 +337,6 @@ def test_an_unbound_configuration_names_no_cpus() -> None:
     assert "CPUAffinity" not in texts
     assert "cpuset" not in texts
     assert "sched_setaffinity" not in texts
-
-
-def test_llama_cpp_with_one_thread_ignores_the_mask_and_needs_another_program() -> None:
-    (several,) = written("llama.cpp", framework="none")
-    (one,) = written("llama.cpp", framework="none", slots=((2,),), threads=1)
-
-    assert "taskset" not in several.note
-    assert "taskset -c 2" in one.note
 
 
 @pytest.mark.parametrize("kind", ["env", "shell", "systemd", "docker", "kubernetes"])

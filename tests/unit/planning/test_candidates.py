@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,54 +34,41 @@ def of(
     return choices(host, framework, vary_workers=vary, workers=1, blas_layers=layers)
 
 
-def test_the_default_comes_first_and_the_launcher_second() -> None:
+def test_the_default_comes_first_the_launcher_second_and_fewer_threads_last() -> None:
     first, second, *_ = of("pytorch")
+    bound = [choice["threads"] for choice in of(cores=8) if choice["binding"] == "physical-cores"]
 
     assert first == {"binding": "none", "threads": "default", "wait_policy": None, "workers": 1}
     assert second["binding"] == "launcher"
-
-
-def test_thread_counts_are_halved_down_to_one() -> None:
-    threads = {choice["threads"] for choice in of(cores=8)}
-
-    assert threads == {"default", "per-core", 4, 2, 1}
-
-
-def test_bindings_of_all_cores_come_before_those_of_fewer_threads() -> None:
-    bound = [choice["threads"] for choice in of(cores=8) if choice["binding"] == "physical-cores"]
-
-    assert bound[0] == "per-core"
-    assert bound[-3:] == [4, 2, 1]
-
-
-def test_wait_policies_are_tried_only_where_a_framework_reads_them() -> None:
-    assert {choice["wait_policy"] for choice in of("pytorch")} == {None, "active", "passive"}
-    assert {choice["wait_policy"] for choice in of("none")} == {None}
+    # Thread counts are halved down to one.
+    assert {choice["threads"] for choice in of(cores=8)} == {"default", "per-core", 4, 2, 1}
+    assert (bound[0], bound[-3:]) == ("per-core", [4, 2, 1])
+    # Workers share the cores only for throughput.
+    assert {choice["workers"] for choice in of(cores=4)} == {1}
+    assert {choice["workers"] for choice in of(cores=4, vary=True)} == {1, 2, 4}
 
 
 @pytest.mark.parametrize(
-    ("layers", "reads"),
+    ("framework", "layers", "reads"),
     [
-        ((), False),
-        (("pthreads",), False),
-        (("sequential", "tbb"), False),
-        (("intel",), True),
-        (("gnu",), True),
-        (("pthreads", "intel"), True),
-        (("openmp",), True),
+        ("pytorch", (), True),
+        ("none", (), False),
+        # NumPy, if its BLAS has OpenMP.
+        ("numpy", (), False),
+        ("numpy", ("pthreads",), False),
+        ("numpy", ("sequential", "tbb"), False),
+        ("numpy", ("intel",), True),
+        ("numpy", ("gnu",), True),
+        ("numpy", ("pthreads", "intel"), True),
+        ("numpy", ("openmp",), True),
     ],
 )
-def test_numpy_reads_wait_policies_if_its_blas_has_openmp(
-    layers: tuple[str, ...], *, reads: bool
+def test_wait_policies_are_tried_only_where_a_framework_reads_them(
+    framework: Framework, layers: tuple[str, ...], *, reads: bool
 ) -> None:
-    policies = {choice["wait_policy"] for choice in of("numpy", layers=layers)}
+    policies = {choice["wait_policy"] for choice in of(framework, layers=layers)}
 
     assert policies == ({None, "active", "passive"} if reads else {None})
-
-
-def test_workers_share_the_cores_only_for_throughput() -> None:
-    assert {choice["workers"] for choice in of(cores=4)} == {1}
-    assert {choice["workers"] for choice in of(cores=4, vary=True)} == {1, 2, 4}
 
 
 @given(
@@ -109,35 +98,24 @@ def test_entries_have_all_keys_and_parameters_in_their_section() -> None:
     ]
 
 
-def tried(workload: str, *, follows: bool) -> SearchSpace:
-    """What is tried for the time of a command on eight cores."""
+def space(workload: str, cores: int = 8, **objective: Any) -> SearchSpace:
+    """What is tried for a workload, by default for the time of a command."""
     text = f"schema: 1\nname: a\ntitle: T\nquestion: Q?\nworkload: {workload}\n"
     scenario = load(text.encode(), "f.yaml")
     return search_space(
         scenario,
         expand(scenario, "f.yaml"),
-        a_host(cores_per_node=8),
-        objective="latency",
-        bound_ms=None,
+        a_host(cores_per_node=cores),
         vary=(),
         profile=None,
-        follows_threads=follows,
+        **{"objective": "latency", "bound_ms": None, **objective},
     )
 
 
-def space(workload: str) -> SearchSpace:
-    """What is tried for a rate of a server."""
-    head = "schema: 1\nname: a\ntitle: T\nquestion: Q?\nparameters: {concurrency: 2}\nworkload:\n"
-    scenario = load(f"{head}{workload}".encode(), "f.yaml")
-    return search_space(
-        scenario,
-        expand(scenario, "f.yaml"),
-        a_host(cores_per_node=4),
-        objective="rate",
-        bound_ms=50.0,
-        vary=(),
-        profile=None,
-    )
+def server_space(workload: str) -> SearchSpace:
+    """What is tried for a rate of a server on four cores."""
+    text = f"\n{workload}parameters: {{concurrency: 2}}"
+    return space(text, cores=4, objective="rate", bound_ms=50.0)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +126,7 @@ def test_workers_vary_only_if_the_command_of_a_server_takes_their_number(
 ) -> None:
     server = f"  server: {{command: [serve, {words}]}}\n"
 
-    found = space(server + '  requests: {url: "http://127.0.0.1:{port}/"}\n').found
+    found = server_space(server + '  requests: {url: "http://127.0.0.1:{port}/"}\n').found
 
     assert {choice["workers"] for choice in found} == counts
 
@@ -172,14 +150,14 @@ def test_workers_vary_only_if_the_command_of_a_server_takes_their_number(
 def test_threads_vary_only_where_a_command_takes_or_follows_them(
     workload: str, *, follows: bool, varies: bool
 ) -> None:
-    found = tried(workload, follows=follows)
+    found = space(workload, follows_threads=follows)
 
     assert found.varies_threads == varies
     assert ("threads" in found.keys) == varies
 
 
 def test_without_threads_a_command_is_tried_on_fewer_cpus() -> None:
-    found = tried("{command: [work]}", follows=False).found
+    found = space("{command: [work]}", follows_threads=False).found
 
     bindings = [choice["binding"] for choice in found]
     assert bindings[0] == "none"
@@ -191,4 +169,4 @@ def test_without_threads_a_command_is_tried_on_fewer_cpus() -> None:
 
 def test_a_running_service_cannot_be_tuned() -> None:
     with pytest.raises(InputError, match="runs already"):
-        space('  requests: {url: "http://127.0.0.1:8000/"}\n')
+        server_space('  requests: {url: "http://127.0.0.1:8000/"}\n')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -62,25 +64,43 @@ def test_the_frameworks_launcher_starts_the_worker() -> None:
     )
 
 
-def test_a_number_of_threads_reaches_every_library() -> None:
-    assert started(a_cell(threads=Threads(rule=2))).env == (
-        ("OMP_NUM_THREADS", "2"),
-        ("MKL_NUM_THREADS", "2"),
-        ("OPENBLAS_NUM_THREADS", "2"),
-    )
+OF_TWO = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
 
 
-def test_specific_thread_settings_override_the_rule() -> None:
-    asked = Threads(rule="per-cpu", omp=3, mkl=5, intra_op=7, inter_op=1)
-    cell = replace(a_cell(threads=asked), framework="tensorflow")
-
-    assert dict(started(cell).env) == {
-        "OMP_NUM_THREADS": "3",
-        "MKL_NUM_THREADS": "5",
-        "OPENBLAS_NUM_THREADS": "8",
-        "TF_NUM_INTRAOP_THREADS": "7",
-        "TF_NUM_INTEROP_THREADS": "1",
-    }
+@pytest.mark.parametrize(
+    ("threads", "changes", "expected"),
+    [
+        # A number of threads reaches every library; specific settings and variables override it.
+        (Threads(rule=2), {}, OF_TWO),
+        (
+            Threads(rule="per-cpu", omp=3, mkl=5, intra_op=7, inter_op=1),
+            {"framework": "tensorflow"},
+            {
+                "OMP_NUM_THREADS": "3",
+                "MKL_NUM_THREADS": "5",
+                "OPENBLAS_NUM_THREADS": "8",
+                "TF_NUM_INTRAOP_THREADS": "7",
+                "TF_NUM_INTEROP_THREADS": "1",
+            },
+        ),
+        (
+            Threads(rule=2),
+            {"env": (("OMP_NUM_THREADS", "9"), ("A", "b"))},
+            {**OF_TWO, "OMP_NUM_THREADS": "9", "A": "b"},
+        ),
+        # A time to spin is of every OpenMP runtime: libgomp counts 100,000 spins to a millisecond.
+        (Threads(blocktime=3), {}, {"KMP_BLOCKTIME": "3", "GOMP_SPINCOUNT": "300000"}),
+        (
+            Threads(blocktime="infinite"),
+            {},
+            {"KMP_BLOCKTIME": "infinite", "GOMP_SPINCOUNT": "infinite"},
+        ),
+    ],
+)
+def test_threads_are_set_by_these_variables(
+    threads: Threads, changes: dict[str, Any], expected: dict[str, str]
+) -> None:
+    assert dict(started(replace(a_cell(threads=threads), **changes)).env) == expected
 
 
 @pytest.mark.parametrize(("mode", "how"), [("node", "close"), ("scatter", "spread")])
@@ -92,17 +112,6 @@ def test_openmp_gets_one_place_per_cpu(mode: BindingMode, how: str) -> None:
     assert env["OMP_PROC_BIND"] == how
 
 
-def test_the_cells_own_variables_take_precedence() -> None:
-    cell = replace(a_cell(threads=Threads(rule=2)), env=(("OMP_NUM_THREADS", "9"), ("A", "b")))
-
-    assert dict(started(cell).env) == {
-        "OMP_NUM_THREADS": "9",
-        "MKL_NUM_THREADS": "2",
-        "OPENBLAS_NUM_THREADS": "2",
-        "A": "b",
-    }
-
-
 def test_the_framework_gets_its_thread_counts() -> None:
     cell = a_cell(threads=Threads(rule=2, inter_op=1))
     placement = place(cell, DUAL)
@@ -111,18 +120,6 @@ def test_the_framework_gets_its_thread_counts() -> None:
     assert (intra_op(cell, placement), cell.threads.inter_op) == (2, 1)
     own = replace(cell, threads=Threads(rule=2, intra_op=6))
     assert (intra_op(own, placement), own.threads.inter_op) == (6, None)
-
-
-def test_a_time_to_spin_is_written_for_every_openmp_runtime() -> None:
-    # libgomp counts 100,000 spins to a millisecond.
-    assert started(a_cell(threads=Threads(blocktime=3))).env == (
-        ("KMP_BLOCKTIME", "3"),
-        ("GOMP_SPINCOUNT", "300000"),
-    )
-    assert started(a_cell(threads=Threads(blocktime="infinite"))).env == (
-        ("KMP_BLOCKTIME", "infinite"),
-        ("GOMP_SPINCOUNT", "infinite"),
-    )
 
 
 def test_an_openmp_runtime_is_preloaded_before_an_allocator() -> None:
@@ -136,24 +133,15 @@ def test_an_openmp_runtime_is_preloaded_before_an_allocator() -> None:
 
 
 def test_placeholders_in_variables_have_the_values_of_each_worker() -> None:
-    cell = replace(
-        a_cell(binding=Binding(mode="per-worker"), threads=Threads(rule=2), workers=2),
-        env=(("AT", "{cpus} {threads} {workers} {gpus} {port} {other}"),),
-    )
+    def value(cell: Cell, text: str, slot: int = 0) -> str:
+        return dict(started(replace(cell, env=(("AT", text),)), slot=slot).env)["AT"]
 
-    assert dict(started(cell, slot=1).env)["AT"] == "4-7 2 2 0 {port} {other}"
-
-
-def test_without_a_number_of_threads_the_placeholder_is_the_number_of_cpus() -> None:
-    cell = replace(a_cell(binding=Binding(mode="node")), env=(("N", "{threads}"),))
-
-    assert dict(started(cell).env)["N"] == "4"
-
-
-def test_a_parameter_takes_precedence_over_a_setting_of_the_same_name() -> None:
-    cell = replace(a_cell(), parameters=(("threads", 64),), env=(("N", "{threads}"),))
-
-    assert dict(started(cell).env)["N"] == "64"
+    two = a_cell(binding=Binding(mode="per-worker"), threads=Threads(rule=2), workers=2)
+    text = "{cpus} {threads} {workers} {gpus} {port} {other}"
+    assert value(two, text, slot=1) == "4-7 2 2 0 {port} {other}"
+    # Without a number of threads it is that of the CPUs; a parameter takes precedence.
+    assert value(a_cell(binding=Binding(mode="node")), "{threads}") == "4"
+    assert value(replace(a_cell(), parameters=(("threads", 64),)), "{threads}") == "64"
 
 
 @pytest.mark.parametrize(

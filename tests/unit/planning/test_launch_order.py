@@ -32,8 +32,26 @@ def sides(*names: str, **scenario: Any) -> dict[str, Any]:
     }
 
 
-def test_cells_alternate_with_their_baseline() -> None:
-    assert parted(**sides("a", "b", "c")) == [["a", "b", "c"]]
+@pytest.mark.parametrize(
+    ("scenario", "groups"),
+    [
+        (sides("a", "b", "c"), [["a", "b", "c"]]),
+        (sides("a", "b", measure={"alternate": "never"}), [["a"], ["b"]]),
+        # With a quota they never do.
+        (sides("a", "b", cpu_quota=2), [["a"], ["b"]]),
+        (sides("a", "b", cpu_quota=2, measure={"alternate": "always"}), [["a"], ["b"]]),
+        # Thread pools and several workers can.
+        *(
+            (sides("a", "b", environment=name, framework=name, **threads), [["a", "b"]])
+            for name in ("numpy", "pytorch", "tensorflow", "mindspore")
+            for threads in ({"threads": 2}, {"threads": 1, "workers": 2})
+        ),
+    ],
+)
+def test_cells_alternate_with_their_baseline_unless_they_cannot(
+    scenario: dict[str, Any], groups: list[list[str]]
+) -> None:
+    assert parted(**scenario) == groups
 
 
 @pytest.mark.parametrize(
@@ -69,26 +87,12 @@ def test_as_many_threads_as_the_framework_default_alternate_with_it(framework: s
     assert parted(**both, smt=2) == [["default"], ["4"], ["8"]]
 
 
-@pytest.mark.parametrize("framework", ["numpy", "pytorch", "tensorflow", "mindspore"])
-@pytest.mark.parametrize("requested", [{"threads": 2}, {"threads": 1, "workers": 2}])
-def test_thread_pools_and_several_workers_alternate(
-    framework: str, requested: dict[str, Any]
-) -> None:
-    requested = {"environment": framework, "framework": framework, **requested}
-
-    assert parted(**sides("a", "b", **requested)) == [["a", "b"]]
-
-
 def test_a_cell_that_ran_while_it_was_paused_is_launched_on_its_own() -> None:
     planned, baselines = block(**sides("a", "b", "c"))
 
     groups = interleave_groups(planned, baselines, alone={planned[1].cell.key})
 
     assert [[cell.cell.label for cell in group] for group in groups] == [["a", "c"], ["b"]]
-
-
-def test_alternate_never_disables_alternation() -> None:
-    assert parted(**sides("a", "b", measure={"alternate": "never"})) == [["a"], ["b"]]
 
 
 def test_a_cell_whose_baseline_is_not_in_the_block_is_launched_on_its_own() -> None:
@@ -117,13 +121,6 @@ def test_every_cell_is_in_one_group_and_no_group_is_too_large(
         assert [cell for cell in some if cell in group] == list(group)
 
 
-def test_cells_with_a_quota_never_alternate() -> None:
-    limited = sides("a", "b", cpu_quota=2)
-
-    assert parted(**limited) == [["a"], ["b"]]
-    assert parted(**limited, measure={"alternate": "always"}) == [["a"], ["b"]]
-
-
 def starts(*, apart: Collection[str] = (), **scenario: Any) -> list[list[list[str]]]:
     """The labels of the cells that start at once, by turn."""
     function = {"workload": "steps:short", "environment": "host", **scenario}
@@ -136,6 +133,8 @@ THREADS: dict[str, Any] = {"matrix": {"threads": [1, 2, 4]}}
 
 def test_cells_that_do_not_alternate_start_at_once_and_have_a_turn_each() -> None:
     assert starts(**THREADS) == [[["1"], ["2"], ["4"]]]
+    # One that may not start with others does not part them.
+    assert starts(**THREADS, apart={"threads=2"}) == [[["1"], ["4"]], [["2"]]]
 
 
 def test_cells_that_alternate_share_a_turn_among_those_that_start_at_once() -> None:
@@ -176,7 +175,3 @@ def test_what_cannot_be_paused_or_times_its_start_starts_separately(
     separate: dict[str, Any],
 ) -> None:
     assert starts(**THREADS, **separate) == [[["1"]], [["2"]], [["4"]]]
-
-
-def test_a_cell_that_may_not_start_with_others_does_not_part_them() -> None:
-    assert starts(**THREADS, apart={"threads=2"}) == [[["1"], ["4"]], [["2"]]]
