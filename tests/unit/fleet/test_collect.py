@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,7 +17,9 @@ from corebound.fleet.folder import RecordFile
 from corebound.fleet.plan import PlannedScenario
 from corebound.records import jsonl
 from corebound.records.run_record import EnvironmentLock
+from support.examples import examples
 from support.fleets import a_plan, record_bytes, record_file, scenario_named, shard_run
+from support.known import known
 
 PLAN = a_plan()
 SHARD, OTHER = PLAN.shards
@@ -44,7 +46,7 @@ def test_a_longer_copy_replaces_a_shorter_one_and_never_the_reverse(tmp_path: Pa
     assert launches(tmp_path) == [3]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(0, len(record_bytes(RUN, 3))), min_size=1, max_size=6))
 def test_whatever_cuts_arrive_in_whatever_order_the_longest_stays(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int]
@@ -96,7 +98,6 @@ def test_a_host_whose_id_has_changed_is_refused() -> None:
 
 
 def test_records_of_another_shard_scenario_commit_or_environment_are_refused() -> None:
-    assert PLAN.commit is not None
     lock = EnvironmentLock(name="numpy", sha256="1" * 64, python="3.11", packages=())
     needs = PlannedScenario(
         name="a", path="a.yaml", sha256=scenario_named("a").sha256, environments={"numpy": "2" * 64}
@@ -106,7 +107,12 @@ def test_records_of_another_shard_scenario_commit_or_environment_are_refused() -
     cases = (
         (PLAN, OTHER, RUN, "another shard"),
         (PLAN, SHARD, replace(RUN, scenarios=()), "scenario is not the planned one"),
-        (PLAN, SHARD, replace(RUN, commit=replace(PLAN.commit, sha="9" * 40)), "was planned"),
+        (
+            PLAN,
+            SHARD,
+            replace(RUN, commit=replace(known(PLAN.commit), sha="9" * 40)),
+            "was planned",
+        ),
         (locked, shard, replace(shard_run(locked, shard), environments=(lock,)), "environment"),
     )
     for plan, of, run, message in cases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -14,7 +14,9 @@ from corebound.fleet.engines import JobState
 from corebound.fleet.folder import PlanFolder, ShardState
 from corebound.fleet.plan import Assignment
 from corebound.fleet.status import fleet_status
+from support.examples import examples
 from support.fleets import FakeEngine, a_plan, a_plan_folder, done, scenario_named
+from support.known import known
 
 NOW = "2026-01-02T03:05:30Z"
 
@@ -103,8 +105,7 @@ def test_a_failed_shard_is_delivered_again_only_when_asked(tmp_path: Path) -> No
 
     def fails(task: Assignment) -> JobState:
         answer = reports(folder, task)
-        assert answer.report is not None
-        failed = replace(answer.report, state="failed").signed(folder.key)
+        failed = replace(known(answer.report), state="failed").signed(folder.key)
         return JobState(state="ended", report=failed)
 
     engine = FakeEngine(fails)
@@ -129,7 +130,7 @@ def test_a_cancelled_shard_waits_for_resume(tmp_path: Path) -> None:
     assert coordinator(folder, engine, again=True).step()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3))
 def test_whatever_is_lost_or_restarted_all_is_done_at_last_on_its_own_host(
     tmp_path_factory: object, seed: int, hosts: int, scenarios: int

@@ -76,17 +76,14 @@ def test_a_library_without_gpus_gives_a_reason(nvml: SimpleNamespace, says: str)
     assert watch.sample() == ()
 
 
-def test_without_a_gpu_nothing_is_loaded_and_it_is_unavailable() -> None:
+def test_without_a_gpu_nothing_is_loaded_and_a_missing_package_is_named() -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
     watch = gpu_sampler(gpus=0, load=lambda name: pytest.fail(f"loaded {name}"))
 
     assert in_order(watch.reason, "no NVIDIA GPU")
     assert watch.sample() == ()
-
-
-def test_a_gpu_without_the_package_names_what_to_install() -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
     assert "pip install nvidia-ml-py" in str(gpu_sampler(gpus=1, load=missing).reason)
 
 

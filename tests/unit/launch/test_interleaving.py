@@ -13,6 +13,7 @@ import pytest
 from corebound.launch import interleaving as module
 from corebound.launch.interleaving import JointStart, Participant, keep_off_cpus
 from corebound.machine.topology import CpuId
+from support.known import known
 
 HOME = frozenset({0, 1, 2, 3})
 
@@ -148,14 +149,13 @@ def test_what_a_launch_waits_for_before_it_is_measured_is_no_pause_between_time_
         first.imported(none)
         second.imported(none)
         assert first.may_set_up(0)
-        assert first.wait is not None
-        until_set_up_ns = first.wait.duration_ns
+        until_set_up_ns = known(first.wait).duration_ns
         first.ready(none)
         assert second.may_set_up(0)
         second.ready(none)
         assert first.may_go(0)
 
-        assert first.wait.duration_ns > until_set_up_ns
+        assert known(first.wait).duration_ns > until_set_up_ns
         assert first.paused_ns == 0
 
 

@@ -10,6 +10,7 @@ import pytest
 from corebound.errors import InputError
 from corebound.launch import environments
 from corebound.launch.search_path import folders_upward, module_folders
+from support.known import known
 
 
 @pytest.fixture
@@ -43,9 +44,8 @@ def test_an_existing_interpreter_is_described_with_its_packages(project: Path) -
     (project / "bin").mkdir()
     (project / "bin" / "python").symlink_to(sys.executable)
 
-    found = environments.find("python:../..", project / "bench" / "cpu")
+    found = known(environments.find("python:../..", project / "bench" / "cpu"))
 
-    assert found is not None
     assert found.python == project / "bin" / "python"
     assert found.lock.python.startswith(f"{sys.version_info.major}.")
     assert environments.find("python:../../bin/python", project / "bench" / "cpu") is not None
@@ -71,9 +71,8 @@ def test_conda_environments_are_found_by_name(
     (prefix / "bin" / "python").symlink_to(sys.executable)
     monkeypatch.setenv("CONDA_ENVS_PATH", str(project / "envs"))
 
-    found = environments.find("conda:study", project)
+    found = known(environments.find("conda:study", project))
 
-    assert found is not None
     assert found.python == prefix / "bin" / "python"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -28,18 +30,40 @@ def faults(
     )
 
 
-def test_a_thread_seen_off_its_slot_is_named() -> None:
-    worker = a_worker(threads=(a_thread(tid=7, name="pool", allowed=(0,), stays=((3, 0, 5),)),))
-
-    (told,) = faults(a_placement(cpus=(0,)), worker)
-
-    assert in_order(told, "thread 7", "pool", "CPUs 3", "outside")
+OFF_SLOT = a_worker(threads=(a_thread(tid=7, name="pool", allowed=(0,), stays=((3, 0, 5),)),))
 
 
-def test_an_unbound_cell_is_not_checked() -> None:
-    worker = a_worker(threads=(a_thread(allowed=(3,), stays=((3, 0, 5),)),))
+@pytest.mark.parametrize(
+    ("placement", "worker", "more", "facts"),
+    [
+        (a_placement(cpus=(0,)), OFF_SLOT, {}, ("thread 7", "pool", "CPUs 3", "outside")),
+        (a_placement(), a_worker(threads_asked=4, threads_used=2), {}, ("4 threads", "uses 2")),
+        (
+            a_placement(),
+            replace(a_worker(), environment={"OMP_NUM_THREADS": "1"}),
+            {"env": (("OMP_NUM_THREADS", "4"),)},
+            ("OMP_NUM_THREADS=4", "has 1"),
+        ),
+        (
+            a_placement(cpus=(0,)),
+            a_worker(threads=()),
+            {"command": ((CpuId(1),),)},
+            ("command", "CPUs 1", "slot is 0"),
+        ),
+    ],
+    ids=["off its slot", "a wrong thread count", "a changed variable", "a command off its slot"],
+)
+def test_a_deviation_from_the_request_is_named(
+    placement: Placement, worker: Worker, more: dict[str, Any], facts: tuple[str, ...]
+) -> None:
+    (told,) = faults(placement, worker, **more)
 
-    assert faults(a_placement(cpus=(0, 1), bound=False), worker) == ()
+    assert in_order(told, *facts)
+
+
+def test_an_unbound_cell_and_variables_that_control_no_threads_are_not_checked() -> None:
+    assert faults(a_placement(cpus=(0, 1), bound=False), OFF_SLOT) == ()
+    assert faults(a_placement(), a_worker(), env=(("GREETING", "hello"),)) == ()
 
 
 def test_a_framework_that_pins_its_threads_may_use_a_part_of_the_slot_only() -> None:
@@ -53,32 +77,6 @@ def test_a_framework_that_pins_its_threads_may_use_a_part_of_the_slot_only() -> 
     assert faults(placement, inside) != ()
 
 
-def test_a_wrong_thread_count_is_a_violation() -> None:
-    worker = a_worker(threads_asked=4, threads_used=2)
-
-    (told,) = faults(a_placement(), worker)
-
-    assert in_order(told, "4 threads", "uses 2")
-
-
-def test_a_changed_variable_is_a_violation() -> None:
-    worker = replace(a_worker(), environment={"OMP_NUM_THREADS": "1"})
-
-    (told,) = faults(a_placement(), worker, env=(("OMP_NUM_THREADS", "4"),))
-
-    assert in_order(told, "OMP_NUM_THREADS=4", "has 1")
-
-
-def test_variables_that_control_no_threads_are_not_checked() -> None:
-    assert faults(a_placement(), a_worker(), env=(("GREETING", "hello"),)) == ()
-
-
-def test_a_command_that_left_its_slot_is_a_violation() -> None:
-    (told,) = faults(a_placement(cpus=(0,)), a_worker(threads=()), command=((CpuId(1),),))
-
-    assert in_order(told, "command", "CPUs 1", "slot is 0")
-
-
 def test_a_launch_that_ran_while_it_was_paused_is_a_violation() -> None:
     def with_pauses(cpu_ns: int) -> tuple[str, ...]:
         pauses = Pauses(duration_ns=1_000_000_000, cpu_ns=cpu_ns)
@@ -87,9 +85,7 @@ def test_a_launch_that_ran_while_it_was_paused_is_a_violation() -> None:
     assert with_pauses(20_000_000) == ()
     (evidence,) = with_pauses(21_000_000)
     assert in_order(evidence, "21.0 ms", "1.00 s", "measure.alternate")
-
-
-def test_stopping_a_launch_takes_some_cpu_time_however_short_the_pause() -> None:
+    # Stopping a launch takes some CPU time, however short the pause.
     assert Pauses(duration_ns=349_000, cpu_ns=46_200).were_quiet
     assert not Pauses(duration_ns=349_000, cpu_ns=349_000).were_quiet
 
@@ -105,9 +101,8 @@ def test_a_quota_that_was_read_back_and_held_is_no_violation() -> None:
     assert quota_faults(a_quota_use(), ran_ms=None) == []
     # What is left of the period before, and a slice on each CPU.
     assert quota_faults(a_quota_use(), ran_ms=1_100) == []
-
-
-def test_a_launch_without_a_quota_is_not_checked() -> None:
+    # A cgroup that counts no period may have done little.
+    assert quota_faults(a_quota_use(periods=0), ran_ms=100) == []
     assert list(quota_violations(None, None, ran_ns=9, timed_ns=1, cpus=1)) == []
 
 
@@ -127,10 +122,6 @@ def test_a_quota_that_did_not_hold_is_a_violation(
     (told,) = quota_faults(use, ran_ms=ran_ms)
 
     assert in_order(told, *facts)
-
-
-def test_a_cgroup_that_counts_no_period_may_have_done_little() -> None:
-    assert quota_faults(a_quota_use(periods=0), ran_ms=100) == []
 
 
 def library_faults(

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
@@ -33,8 +35,7 @@ from support.build import (
     a_worker,
     an_answered,
 )
-
-MUTATIONS = 30
+from support.examples import examples
 
 
 def alternated() -> Launch:
@@ -87,41 +88,19 @@ ODD_LAUNCHES = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD_LAUNCHES.values(), ids=ODD_LAUNCHES.keys())
-def test_an_inconsistent_launch_is_rejected(odd: Callable[[Any], None]) -> None:
-    line = codec.encode(alternated())
-    assert codec.decode_launch(line) == alternated()
-    document = json.loads(line)
-    odd(document["record"])
-
-    with pytest.raises(UnreadableError):
-        codec.decode_launch(json.dumps(document).encode())
-
-
 ODD_SERVED = {
-    "nothing answered": at("answered", "ok", value=0),
-    "no time": at("answered", "duration_ns", value=0),
-    "no histogram": at("answered", "latencies", value="x"),
-    "an empty histogram": at("answered", "latencies", value=an_answered(latencies_ns=()).latencies),
-    "windows of no length": lambda document: document["answered"].update(
+    "nothing answered": at("served", "answered", "ok", value=0),
+    "no time answered": at("served", "answered", "duration_ns", value=0),
+    "no histogram": at("served", "answered", "latencies", value="x"),
+    "an empty histogram": at(
+        "served", "answered", "latencies", value=an_answered(latencies_ns=()).latencies
+    ),
+    "windows of no length": lambda document: document["served"]["answered"].update(
         windows=[{"ok": 1, "errors": 0, "worst_ns": 1}], window_ns=0
     ),
 }
-
-
-@pytest.mark.parametrize("odd", ODD_SERVED.values(), ids=ODD_SERVED.keys())
-def test_an_inconsistent_server_is_rejected(odd: Callable[[Any], None]) -> None:
-    line = codec.encode(served())
-    assert codec.decode_launch(line) == served()
-    document = json.loads(line)
-    odd(document["record"]["served"])
-
-    with pytest.raises(UnreadableError):
-        codec.decode_launch(json.dumps(document).encode())
-
-
 ODD_RUNS = {
-    "no moment": at("started_at", value="none"),
+    "no moment of a run": at("started_at", value="none"),
     "no CPU": at("host", "topology", "cpus", value=[]),
     "a cache that is not there": at("host", "topology", "caches", value=[]),
     "a node of CPUs that are not there": at("host", "topology", "nodes", 0, "cpus", value=[99]),
@@ -129,15 +108,25 @@ ODD_RUNS = {
     "a huge seed": at("seed", value=10**30),
     "values nested too deeply": at("argv", value=json.loads("[" * 900 + "]" * 900)),
 }
+ODD = [
+    *((odd, alternated(), name) for name, odd in ODD_LAUNCHES.items()),
+    *((odd, served(), name) for name, odd in ODD_SERVED.items()),
+    *((odd, a_run(), name) for name, odd in ODD_RUNS.items()),
+]
 
 
-@pytest.mark.parametrize("odd", ODD_RUNS.values(), ids=ODD_RUNS.keys())
-def test_an_inconsistent_run_is_rejected(odd: Callable[[Any], None]) -> None:
-    document = json.loads(codec.encode(a_run()))
+@pytest.mark.parametrize(
+    ("odd", "record"), [(odd, record) for odd, record, _ in ODD], ids=[name for *_, name in ODD]
+)
+def test_an_inconsistent_record_is_rejected(odd: Callable[[Any], None], record: Any) -> None:
+    decode: Any = codec.decode_launch if isinstance(record, Launch) else codec.decode_run
+    line = codec.encode(record)
+    assert decode(line) == record
+    document = json.loads(line)
     odd(document["record"])
 
     with pytest.raises(UnreadableError):
-        codec.decode_run(json.dumps(document).encode())
+        decode(json.dumps(document).encode())
 
 
 @pytest.mark.parametrize(
@@ -211,31 +200,42 @@ def mutate(document: Any, chance: random.Random) -> None:
         document[key] = chance.choice(ODD_VALUES)
 
 
-def test_commands_survive_any_record(tmp_path: Path) -> None:
-    chance = random.Random(20)  # no secret
-    files = {file: file.read_bytes() for file in the_records(tmp_path / "records")}
-    commands = [
-        ("report", "--out", str(tmp_path / "site")),
-        ("regressions",),
-        ("compare", "r0", "r1"),
-        *(("export", to, "--out", str(tmp_path / to)) for to in ("csv", "pyperf", "bencher")),
-    ]
-    for number in range(MUTATIONS):
-        file = chance.choice([*files])
-        lines = files[file].splitlines(keepends=True)
-        line = chance.randrange(len(lines))
-        document = json.loads(lines[line])
-        mutate(document, chance)
-        lines[line] = json.dumps(document).encode() + b"\n"
-        file.write_bytes(b"".join(lines))
-        words = (*commands[number % len(commands)], "--records", str(tmp_path / "records"))
+@pytest.fixture(scope="module")
+def whole_records(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
+    files = the_records(tmp_path_factory.mktemp("whole") / "records")
+    return {file: file.read_bytes() for file in files}
 
-        result = CliRunner().invoke(app, words)
 
-        if isinstance(result.exception, Exception) and not isinstance(result.exception, InputError):
-            result.exception.add_note(f"{words}: {file.name}:{line + 1}")
-            raise result.exception
-        file.write_bytes(files[file])
+@examples(12)
+@given(seed=st.integers(0, 2**32))
+def test_commands_survive_any_record(whole_records: dict[Path, bytes], seed: int) -> None:
+    chance = random.Random(seed)  # no secret
+    file = chance.choice([*whole_records])
+    records = next(folder for folder in file.parents if folder.name == "records")
+    words = chance.choice(
+        [
+            ("report", "--out", str(records.parent / "site")),
+            ("regressions",),
+            ("compare", "r0", "r1"),
+            *(
+                ("export", to, "--out", str(records.parent / to))
+                for to in ("csv", "pyperf", "bencher")
+            ),
+        ]
+    )
+    lines = whole_records[file].splitlines(keepends=True)
+    line = chance.randrange(len(lines))
+    document = json.loads(lines[line])
+    mutate(document, chance)
+    lines[line] = json.dumps(document).encode() + b"\n"
+    file.write_bytes(b"".join(lines))
+
+    result = CliRunner().invoke(app, (*words, "--records", str(records)))
+
+    file.write_bytes(whole_records[file])
+    if isinstance(result.exception, Exception) and not isinstance(result.exception, InputError):
+        result.exception.add_note(f"{words}: {file.name}:{line + 1}")
+        raise result.exception
 
 
 HOSTILE = [
@@ -243,30 +243,28 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_no_record_id_escapes_its_folder(tmp_path: Path, name: str) -> None:
-    name = name.format(tmp_path)
+def test_no_record_id_escapes_its_folder(tmp_path: Path) -> None:
     inside = tmp_path / "here"
-    host = replace(a_run().host, id=name)
     commit = Commit(sha="a" * 40, subject="", committed_at="2026-01-01T00:00:00Z", dirty=False)
-    lock = EnvironmentLock(name=name, sha256="", python="3.11", packages=())
-    cell = replace(a_launch().cell, environment=name)
-    folder = inside / "records" / "copied"
-    traces = folder / "of-a-launch.traces"
-    for number in range(2):
-        run = replace(
-            a_run(run_id=f"{name}{number}", host=host, commit=commit, environments=(lock,)),
-            started_at=f"2026-01-0{number + 1}T00:00:00Z",
-        )
-        file = folder / f"{number}.jsonl"
-        appender = jsonl.begin(run, file)
-        profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
-        for launch in (replace(alternated(), cell=cell), profiled):
-            appender.append(launch)
-        appender.close()
-    a_trace = tmp_path / "here" / "trace.json"
+    a_trace = tmp_path / "trace.json"
     a_trace.write_text("[]")
-    store_traces.keep(a_trace, traces, name)
+    for place, hostile in enumerate(HOSTILE):
+        name = hostile.format(tmp_path)
+        host = replace(a_run().host, id=name)
+        lock = EnvironmentLock(name=name, sha256="", python="3.11", packages=())
+        cell = replace(a_launch().cell, environment=name)
+        folder = inside / "records" / f"copied{place}"
+        for number in range(2):
+            run = replace(
+                a_run(run_id=f"{name}{number}", host=host, commit=commit, environments=(lock,)),
+                started_at=f"2026-01-0{number + 1}T00:00:00Z",
+            )
+            appender = jsonl.begin(run, folder / f"{number}.jsonl")
+            profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
+            for launch in (replace(alternated(), cell=cell), profiled):
+                appender.append(launch)
+            appender.close()
+        store_traces.keep(a_trace, folder / "of-a-launch.traces", name)
     before = {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)}
     commands = [
         ("report", "--out", str(inside / "site")),
@@ -280,7 +278,8 @@ def test_no_record_id_escapes_its_folder(tmp_path: Path, name: str) -> None:
 
     assert [result.exception for result in results] == [None] * 4
     assert {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)} == before
-    assert len([*(inside / "out" / "asv").rglob("*.json")]) == 3
+    # A machine and its results for each host, and the benchmarks of all.
+    assert len([*(inside / "out" / "asv").rglob("*.json")]) == 2 * len(HOSTILE) + 1
 
 
 def test_no_commit_hash_escapes_the_site() -> None:

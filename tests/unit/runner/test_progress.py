@@ -413,26 +413,23 @@ def test_a_launch_that_keeps_more_threads_busy_than_its_baseline_no_longer_alter
     }  # fmt: skip
 
 
-def test_a_resumed_run_does_not_let_such_a_launch_alternate_again() -> None:
+def test_a_resumed_run_does_not_let_such_a_launch_alternate_again_unless_asked_to() -> None:
     whole = busy_by_side(a=1, b=2)
-    task = a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", least=2, most=2)
+    task, always = (
+        a_task(bindings=("one-cpu",), sides=("a", "b"), alternate=alternate, least=2, most=2)
+        for alternate in ("auto", "always")
+    )
     for stop in (2, 4):
         kept = whole[:stop]
         a_runner(kept, task, launch=lambda _job: an_outcome()).run()
 
         assert [launch.alternated for launch in kept[2:]] == [()] * 4
 
-
-def test_who_asks_for_alternation_has_it_with_any_threads() -> None:
-    kept: list[Launch] = []
-    task = a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="always", least=2, most=2)
-    busy = {"a": 1, "b": 2}
-
+    busy, asked = {"a": 1, "b": 2}, list[Launch]()
     a_runner(
-        kept, task, launch=lambda job: with_busy_threads(busy[side_of(job.planned.cell)])
+        asked, always, launch=lambda job: with_busy_threads(busy[side_of(job.planned.cell)])
     ).run()
-
-    assert [launch.status for launch in kept] == ["ok"] * 4
+    assert [launch.status for launch in asked] == ["ok"] * 4
 
 
 def limits_of_later_launches(launch_s: float) -> set[float]:
@@ -451,13 +448,11 @@ def limits_of_later_launches(launch_s: float) -> set[float]:
     return limits
 
 
-def test_a_launch_that_takes_ten_times_as_long_as_any_before_it_is_ended() -> None:
-    assert limits_of_later_launches(20.0) == {200.0}
-
-
-def test_short_launches_get_a_minute_and_none_more_than_the_scenario_allows() -> None:
-    assert limits_of_later_launches(1.0) == {60.0}
-    assert limits_of_later_launches(100.0) == {600.0}
+@pytest.mark.parametrize(("launch_s", "limit_s"), [(20.0, 200.0), (1.0, 60.0), (100.0, 600.0)])
+def test_a_launch_is_ended_after_ten_times_any_before_it_within_a_minute_and_the_limit(
+    launch_s: float, limit_s: float
+) -> None:
+    assert limits_of_later_launches(launch_s) == {limit_s}
 
 
 def test_a_launch_that_hangs_is_not_told_to_raise_the_scenarios_limit() -> None:

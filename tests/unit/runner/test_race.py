@@ -19,6 +19,7 @@ from corebound.runner import Job, Task, is_complete
 from corebound.serving.checks import bottleneck_evidence
 from corebound.stats.interference import is_refused
 from support.build import a_run, a_served, a_traffic, an_answered
+from support.known import known
 from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
 
 
@@ -117,8 +118,7 @@ def test_a_race_leaves_out_what_its_budget_has_no_time_for(seed: int) -> None:
     # Before the first launch, its time is unknown.
     assert len(skipped) >= 1
     assert set(skipped.values()) == {"no time left in the budget"}
-    tuning = task.tuning
-    assert tuning is not None
+    tuning = known(task.tuning)
     result = analyse_tuning(
         replace(a_run(seed=seed, scenarios=(task.scenario,)), tuning=tuning), kept
     )
@@ -264,13 +264,11 @@ def test_a_budget_screens_all_configurations_briefly_and_in_order() -> None:
     assert [job.key for job in first] == [cell.key for cell in task.contest.cells]
     assert {request.iterations for job in first for request in job.planned.requests} == {15}
     result = analyse_tuning(replace(a_run(scenarios=(task.scenario,)), tuning=task.tuning), kept)
-    assert result.recommended is not None
-    assert result.recommended.key == "binding=none,side=1"
+    assert known(result.recommended).key == "binding=none,side=1"
     # The race is of longer launches.
     last = timed.jobs[-1].planned.requests[0]
     assert last.iterations > 15
-    assert last.enough_ns is not None
-    assert last.enough_ns <= 2_000_000_000
+    assert known(last.enough_ns) <= 2_000_000_000
 
 
 def test_a_default_that_is_hopeless_is_launched_again_beside_the_winner() -> None:

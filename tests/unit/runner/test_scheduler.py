@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind, Launch
-from corebound.runner import Job
+from corebound.runner import Job, Task
 from corebound.runner.launcher import requests
 from corebound.scenario.models import Measure
 from support.build import a_host_over_time, a_window, a_worker
+from support.known import known
 from support.runs import (
     a_disturbed_outcome,
     a_runner,
@@ -51,18 +53,35 @@ def test_a_cell_the_host_cannot_hold_is_recorded_once_with_its_reason() -> None:
     assert skipped[0].fix
 
 
-def test_no_launch_starts_after_the_budget() -> None:
+@pytest.mark.parametrize(
+    ("task", "launch", "budget_s", "measured", "profiles"),
+    [
+        (a_task(), an_outcome, 4.5, 5, 0),
+        (a_task(operators=5, environment="pytorch"), an_outcome, 6, 6, 0),
+        # Refused launches are made again within the budget only.
+        (a_task(), a_disturbed_outcome, 2.5, 3, 0),
+    ],
+)
+def test_no_launch_starts_after_the_budget(
+    task: Task, launch: Callable[[], LaunchResult], budget_s: float, measured: int, profiles: int
+) -> None:
     kept: list[Launch] = []
 
     # Each launch takes a second.
-    ending = a_runner(kept, a_task(), budget_s=4.5, clock=lambda: float(len(kept))).run()
+    ending = a_runner(
+        kept,
+        task,
+        launch=lambda _job: launch(),
+        budget_s=budget_s,
+        clock=lambda: float(len(kept)),
+    ).run()
 
     assert ending == "out of time"
-    assert 0 < len(kept) < 6
+    assert (len(launched(kept)), len(profiled(kept))) == (measured, profiles)
 
 
 def test_no_launch_starts_of_which_less_than_half_would_fit_into_the_budget() -> None:
-    def launched_in(budget_s: float) -> int:
+    def launched_in(budget_s: float, *bindings: str) -> int:
         kept: list[Launch] = []
         now_s = 0.0
 
@@ -71,27 +90,13 @@ def test_no_launch_starts_of_which_less_than_half_would_fit_into_the_budget() ->
             now_s += 10
             return an_outcome()
 
-        task = a_task(bindings=("none",))
+        task = a_task(bindings=bindings)
         a_runner(kept, task, launch=ten_seconds, budget_s=budget_s, clock=lambda: now_s).run()
         return len(kept)
 
-    # Only the first one shows how long a launch takes.
-    assert [launched_in(seconds) for seconds in (1, 14, 16, 24, 26)] == [1, 1, 2, 2, 3]
-
-
-def test_in_a_first_block_a_launch_is_expected_to_take_as_long_as_other_cells_took() -> None:
-    kept: list[Launch] = []
-    now_s = 0.0
-
-    def ten_seconds(_job: Job) -> LaunchResult:
-        nonlocal now_s
-        now_s += 10
-        return an_outcome()
-
-    task = a_task(bindings=("none", "one-cpu", "node"))
-    a_runner(kept, task, launch=ten_seconds, budget_s=14, clock=lambda: now_s).run()
-
-    assert len(kept) == 1
+    # Only the first one shows how long a launch takes, of other cells too.
+    assert [launched_in(seconds, "none") for seconds in (1, 14, 16, 24, 26)] == [1, 1, 2, 2, 3]
+    assert launched_in(14, "none", "one-cpu", "node") == 1
 
 
 def test_a_favoured_scenario_has_several_blocks_a_turn_and_no_more_launches() -> None:
@@ -116,16 +121,9 @@ def test_operators_are_profiled_once_a_cell_when_all_is_measured() -> None:
     assert profiled(kept) == ["binding=none", "binding=one-cpu"]
     assert [launch.kind for launch in kept] == ["measure"] * 6 + ["profile"] * 2
     assert [launch.id for launch in kept[6:]] == ["a-scenario-profile-0", "a-scenario-profile-1"]
-
-
-def test_a_profile_is_not_repeated_by_a_run_that_goes_on() -> None:
-    kept: list[Launch] = []
-    task = a_task(operators=5, environment="pytorch")
-    a_runner(kept, task).run()
+    # A run that goes on repeats none.
     before = list(kept)
-
     a_runner(kept, task).run()
-
     assert kept == before
 
 
@@ -137,16 +135,6 @@ def test_operators_that_cannot_be_profiled_are_a_skip_with_its_reason() -> None:
     skips = [launch for launch in kept if launch.kind == "profile"]
     assert [launch.status for launch in skips] == ["skipped", "skipped"]
     assert "no operators" in str(skips[0].reason)
-
-
-def test_no_profile_starts_after_the_budget() -> None:
-    kept: list[Launch] = []
-    task = a_task(operators=5, environment="pytorch")
-
-    ending = a_runner(kept, task, budget_s=6, clock=lambda: float(len(kept))).run()
-
-    assert ending == "out of time"
-    assert (len(launched(kept)), profiled(kept)) == (6, [])
 
 
 def test_a_profile_is_asked_for_in_the_request_and_measuring_is_not_changed() -> None:
@@ -169,9 +157,8 @@ def test_a_disturbed_launch_is_refused_and_made_again_at_the_end_of_its_block() 
 
     refused, *others = kept
     assert refused.status == "invalid"
-    assert refused.disturbance is not None
-    assert refused.disturbance.refused
-    assert refused.evidence == refused.disturbance.evidence
+    assert known(refused.disturbance).refused
+    assert refused.evidence == known(refused.disturbance).evidence
     assert [(one.first, one.last) for one in refused.workers[0].disturbed] == [(1, 19)]
     again = kept[2]
     assert (again.block, again.cell.key) == (0, refused.cell.key)
@@ -202,21 +189,6 @@ def test_a_scenario_may_keep_every_disturbed_launch_and_each_is_marked() -> None
     assert [launch.status for launch in kept] == ["ok"] * 6
     assert all(launch.disturbance and not launch.disturbance.refused for launch in kept)
     assert all(launch.workers[0].disturbed for launch in kept)
-
-
-def test_refused_launches_are_made_again_within_the_budget_only() -> None:
-    kept: list[Launch] = []
-
-    ending = a_runner(
-        kept,
-        a_task(),
-        launch=lambda _job: a_disturbed_outcome(),
-        budget_s=2.5,
-        clock=lambda: float(len(kept)),
-    ).run()
-
-    assert ending == "out of time"
-    assert len(kept) == 3
 
 
 def test_a_launch_that_ran_out_of_time_while_it_was_stopped_is_made_again() -> None:

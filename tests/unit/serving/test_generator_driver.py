@@ -157,13 +157,15 @@ def as_ms(times_ns: Any) -> list[int]:
     return [round(time_ns / MS) for time_ns in times_ns]
 
 
-def test_a_closed_loop_keeps_so_many_requests_under_way() -> None:
-    server = steady(10)
+def test_a_closed_loop_and_offline_keep_so_many_requests_under_way() -> None:
+    closed, offline = steady(10), steady(10)
 
-    samples, _ = drive(server, shape="closed", requests=100, concurrency=8)
+    samples, _ = drive(closed, shape="closed", requests=100, concurrency=8)
+    from_the_start, _ = drive(offline, shape="offline", requests=9, connections=3)
 
-    assert server.most_at_once == 8
+    assert (closed.most_at_once, offline.most_at_once) == (8, 3)
     assert as_ms(samples.latency_ns) == [10] * 100
+    assert as_ms(from_the_start.latency_ns) == [10] * 3 + [20] * 3 + [30] * 3
 
 
 def test_a_closed_loop_s_latency_counts_from_the_sending_and_not_from_a_free_connection() -> None:
@@ -182,15 +184,6 @@ def test_a_query_of_several_requests_waits_for_the_slowest_of_the_last() -> None
     assert as_ms(at_ns - began_ns for at_ns in server.seen) == [0] * 4 + [30] * 4 + [60] * 4
 
 
-def test_offline_sends_as_many_as_there_are_connections_and_counts_from_the_start() -> None:
-    server = steady(10)
-
-    samples, _ = drive(server, shape="offline", requests=9, connections=3)
-
-    assert server.most_at_once == 3
-    assert as_ms(samples.latency_ns) == [10, 10, 10, 20, 20, 20, 30, 30, 30]
-
-
 @pytest.mark.parametrize("shape", ["constant", "poisson", "server"])
 def test_an_open_loop_sends_by_its_schedule_whatever_the_server_does(shape: Shape) -> None:
     quick, slow = steady(1), steady(1_000)
@@ -201,24 +194,20 @@ def test_an_open_loop_sends_by_its_schedule_whatever_the_server_does(shape: Shap
     assert as_ms(quick.seen) == as_ms(slow.seen)
 
 
-def test_a_server_that_stalls_for_two_seconds_shows_them_in_an_open_loop() -> None:
+def test_a_server_that_stalls_shows_it_in_an_open_loop_and_in_a_closed_one_hardly() -> None:
     # At 100/s, 200 requests fall into a stall that begins with the first: they wait for what
     # is left of it, from 2,000 ms down in steps of 10.
     server = steady(0)
     server._does = lambda _: (max(0.0, 3_000 - (server.clock_ns() / MS - 1_000_000)), None)
+    same = Server(lambda number: (2_000 if number < 4 else 1, None))
 
     samples, _ = drive(server, shape="constant", requests=500, rate_per_s=100.0, connections=1_000)
+    closed, _ = drive(same, shape="closed", requests=500, concurrency=4)
 
     assert as_ms(samples.latency_ns)[:3] == [3_000, 2_990, 2_980]
     assert sum(latency_ns > 1_000 * MS for latency_ns in samples.latency_ns) == 200
-
-
-def test_the_same_stall_shows_in_a_closed_loop_only_once_a_connection() -> None:
-    server = Server(lambda number: (2_000 if number < 4 else 1, None))
-
-    samples, _ = drive(server, shape="closed", requests=500, concurrency=4)
-
-    assert sum(latency_ns > 1_000 * MS for latency_ns in samples.latency_ns) == 4
+    # Only once a connection.
+    assert sum(latency_ns > 1_000 * MS for latency_ns in closed.latency_ns) == 4
 
 
 def test_waiting_for_a_connection_is_latency_but_not_lateness() -> None:
@@ -285,19 +274,21 @@ def test_every_request_of_any_shape_ends_as_one_answer_or_one_error(
         assert max(samples.latency_ns) <= timeout_s * 1e9 + 1_000
 
 
-def test_a_search_with_a_bound_that_single_requests_exceed_ends_before_its_trials() -> None:
-    server = steady(10)
+@pytest.mark.parametrize(
+    ("search", "count"),
+    [
+        # Single requests exceed the bound: it ends before its trials. Or they keep it.
+        ({"bound_ms": 5.0}, 100 + 50),
+        ({"bound_ms": 15.0}, 1200),
+        # 100 requests over 16 connections at 10 ms take 70 ms: 1,429 per second.
+        ({"bound_ms": 15.0, "least_per_s": 1500.0}, 100),
+        ({"bound_ms": 15.0, "least_per_s": 1400.0}, 1200),
+    ],
+)
+def test_a_search_ends_early_if_it_cannot_find_a_rate(search: dict[str, Any], count: int) -> None:
+    samples, _ = drive(steady(10), shape="rate-search", requests=1200, **search)
 
-    samples, _ = drive(server, shape="rate-search", requests=1200, bound_ms=5.0)
-
-    assert samples.count == 100 + 50
-    assert len(samples.latency_ns) == samples.count
-
-
-def test_a_search_with_a_bound_that_single_requests_keep_sends_all_requests() -> None:
-    samples, _ = drive(steady(10), shape="rate-search", requests=1200, bound_ms=15.0)
-
-    assert samples.count == 1200
+    assert samples.count == len(samples.latency_ns) == count
 
 
 def test_a_trial_of_a_search_ends_once_it_is_clearly_over_the_bound() -> None:
@@ -313,31 +304,22 @@ def test_a_trial_of_a_search_ends_once_it_is_clearly_over_the_bound() -> None:
     assert samples.over >= 6 * 4
 
 
-def test_a_search_of_a_slow_server_ends_in_time_with_a_rate() -> None:
-    # 100 requests over 16 connections take 14 s, 50 one after the other 100 s, each trial 25 s.
-    slow: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "bound_ms": 3_000.0}
+@pytest.mark.parametrize(
+    ("took_ms", "search_s", "of_traffic"),
+    [
+        # 100 requests over 16 connections take 14 s, 50 one after the other 100 s, a trial 25 s.
+        (2_000, 60.0, {"bound_ms": 3_000.0}),
+        (1e9, 20.0, {"timeout_s": 300.0}),
+    ],
+)
+def test_a_search_of_a_slow_server_ends_in_time(
+    took_ms: float, search_s: float, of_traffic: dict[str, Any]
+) -> None:
+    samples, began_ns = drive(
+        steady(took_ms), shape="rate-search", requests=1200, search_s=search_s, **of_traffic
+    )
 
-    samples, began_ns = drive(steady(2_000), **slow, search_s=60.0)
-
-    assert 16 < samples.count < 400
-    assert samples.errors == {}
-    assert max(samples.ended_ns) - began_ns < 60e9
-
-
-def test_requests_that_never_end_do_not_outlast_a_search() -> None:
-    slow: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "timeout_s": 300.0}
-
-    samples, began_ns = drive(steady(1e9), **slow, search_s=20.0)
-
-    assert max(samples.ended_ns) - began_ns <= 20e9 + 1_000
-
-
-def test_a_search_for_more_than_the_saturated_server_answers_ends_at_once() -> None:
-    # 100 requests over 16 connections at 10 ms take 70 ms: 1,429 per second.
-    rates: dict[str, Any] = {"shape": "rate-search", "requests": 1200, "bound_ms": 15.0}
-
-    samples, _ = drive(steady(10), **rates, least_per_s=1500.0)
-    reachable, _ = drive(steady(10), **rates, least_per_s=1400.0)
-
-    assert samples.count == 100
-    assert reachable.count == 1200
+    assert max(samples.ended_ns) - began_ns <= search_s * 1e9 + 1_000
+    if took_ms < 1e9:
+        assert 16 < samples.count < 400
+        assert samples.errors == {}

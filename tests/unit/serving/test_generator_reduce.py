@@ -16,6 +16,7 @@ from corebound.serving.generator.reduce import MOST_WINDOWS, Cost, reduce, windo
 from corebound.serving.generator.streaming import TokenTimes
 from corebound.stats import latency
 from support.build import a_streaming, a_traffic
+from support.known import known
 
 MS = 1_000_000
 BEGAN_NS = 5_000 * MS
@@ -80,52 +81,51 @@ def test_a_stall_is_windows_without_answers_and_then_a_bad_one() -> None:
 
 
 def test_a_single_stream_is_judged_at_its_90th_percentile() -> None:
-    # 64 is the least number of queries; none may be discarded then.
-    answered = reduced([(0, took_ms, None) for took_ms in range(1, 65)], shape="single-stream")
+    # 64 is the least number of queries; none may be discarded then, and none may fail.
+    requests: list[Went] = [(0, took_ms, None) for took_ms in range(1, 65)]
+    good, bad = (
+        known(reduced(one, shape="single-stream").mlperf)
+        for one in (requests, [*requests[1:], (0, 1, "reset")])
+    )
 
-    assert answered.mlperf is not None
-    assert (answered.mlperf.needed, answered.mlperf.satisfied) == (64, True)
-    assert answered.mlperf.latency_ns == 64 * MS
-
-
-def test_one_failed_query_of_64_leaves_no_estimate() -> None:
-    requests: list[Went] = [(0, 1, None)] * 63
-    answered = reduced([*requests, (0, 1, "reset")], shape="single-stream")
-
-    assert answered.mlperf is not None
-    assert (answered.mlperf.satisfied, answered.mlperf.latency_ns) == (False, None)
+    assert (good.needed, good.satisfied, good.latency_ns) == (64, True, 64 * MS)
+    assert (bad.satisfied, bad.latency_ns) == (False, None)
 
 
-def test_a_query_takes_as_long_as_its_slowest_request() -> None:
+def test_queries_take_as_long_as_their_slowest_request_and_offline_is_a_throughput() -> None:
     # 662 queries of two requests, 1 ms and 7 ms.
     requests: list[Went] = [(0, 1, None), (0, 7, None)] * 662
 
-    answered = reduced(requests, shape="multi-stream", samples_a_query=2)
+    queries = known(reduced(requests, shape="multi-stream", samples_a_query=2).mlperf)
+    offline = reduced([(0, 500, None)] * 10, shape="offline")
 
-    assert answered.mlperf is not None
-    assert (answered.mlperf.queries, answered.mlperf.latency_ns) == (662, 7 * MS)
+    assert (queries.queries, queries.latency_ns) == (662, 7 * MS)
+    assert offline.sampled == ()
+    assert known(offline.mlperf).samples_per_s == 20.0
+    # Other shapes are not MLPerf's.
+    others: tuple[Shape, ...] = ("closed", "constant", "poisson")
+    assert [reduced([(0, 1, None)], shape=shape).mlperf for shape in others] == [None] * 3
 
 
 @pytest.mark.parametrize(
-    ("requests", "over", "satisfied"), [(459, 0, True), (458, 0, False), (459, 1, False)]
+    ("requests", "last", "satisfied"),
+    [
+        (459, (50, None), True),
+        (458, (50, None), False),
+        (459, (51, None), False),
+        # A failed request is over any bound.
+        (459, (1, "closed"), False),
+    ],
 )
 def test_a_server_is_satisfied_by_459_requests_within_the_bound(
-    requests: int, over: int, satisfied: bool
+    requests: int, last: tuple[int, str | None], satisfied: bool
 ) -> None:
-    within: list[Went] = [(0, 50, None)] * (requests - over)
-    late: list[Went] = [(0, 51, None)] * over
+    within: list[Went] = [(0, 50, None)] * (requests - 1)
 
-    answered = reduced([*within, *late], shape="server", bound_ms=50.0)
+    answered = reduced([*within, (0, *last)], shape="server", bound_ms=50.0)
 
-    assert answered.mlperf is not None
-    assert (answered.mlperf.over_bound, answered.mlperf.satisfied) == (over, satisfied)
-
-
-def test_a_failed_request_is_over_any_bound() -> None:
-    answered = reduced([(0, 1, None), (0, 1, "closed")], shape="server", bound_ms=50.0)
-
-    assert answered.mlperf is not None
-    assert answered.mlperf.over_bound == 1
+    found = known(answered.mlperf)
+    assert (found.over_bound, found.satisfied) == (last != (50, None), satisfied)
 
 
 def test_the_first_200_requests_to_arrive_are_kept_whatever_they_end_as() -> None:
@@ -135,19 +135,6 @@ def test_the_first_200_requests_to_arrive_are_kept_whatever_they_end_as() -> Non
 
     assert (first, second) == ((0, 5_000, None, True), (1_000, 6_000, None, False))
     assert rest[-1] == (199_000, 204_000, None, True)
-
-
-def test_offline_is_a_throughput() -> None:
-    answered = reduced([(0, 500, None)] * 10, shape="offline")
-
-    assert answered.sampled == ()
-    assert answered.mlperf is not None
-    assert answered.mlperf.samples_per_s == 20.0
-
-
-@pytest.mark.parametrize("shape", ["closed", "constant", "poisson"])
-def test_shapes_that_are_not_mlperfs_are_not_judged_by_it(shape: Shape) -> None:
-    assert reduced([(0, 1, None)], shape=shape).mlperf is None
 
 
 def streamed(*requests: tuple[int, int, int, str | None], **bounds_ms: float) -> Streamed:
@@ -161,18 +148,14 @@ def streamed(*requests: tuple[int, int, int, str | None], **bounds_ms: float) ->
         ended_ns = BEGAN_NS + (last_ms + 1) * MS
         samples.add(index, moments, Answer(error=error, ended_ns=ended_ns, tokens=times))
     traffic = a_traffic(requests=len(requests), streaming=a_streaming(**bounds_ms))
-    result = reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST).streamed
-    assert result is not None
-    return result
+    return known(reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST).streamed)
 
 
 def test_tokens_and_their_times_are_those_of_successful_requests() -> None:
     result = streamed((100, 200, 11, None), (300, 700, 11, None), (1, 2, 99, "cut off"))
 
-    first = latency.percentiles(result.first_token)
-    per_token = latency.percentiles(result.per_token)
-    assert first is not None
-    assert per_token is not None
+    first = known(latency.percentiles(result.first_token))
+    per_token = known(latency.percentiles(result.per_token))
     assert result.tokens == 22
     assert (first.count, round(first.p50_ns / MS), round(first.max_ns / MS)) == (2, 100, 300)
     # 100 ms and 400 ms for the ten tokens after the first.
@@ -202,8 +185,7 @@ def test_the_tokens_of_requests_that_were_not_sent_are_removed() -> None:
 
     samples.trim()
 
-    result = reduce(
-        samples, a_traffic(streaming=a_streaming()), began_ns=BEGAN_NS, cost=COST
-    ).streamed
-    assert result is not None
+    result = known(
+        reduce(samples, a_traffic(streaming=a_streaming()), began_ns=BEGAN_NS, cost=COST).streamed
+    )
     assert (result.tokens, result.good) == (2, 1)

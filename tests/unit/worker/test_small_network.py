@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.worker.workload import WorkloadError
@@ -12,6 +12,7 @@ from corebound.worker.workloads.shared.small_network import (
     initial_numbers,
     refuse_parameters,
 )
+from support.examples import examples
 
 SHAPES = st.builds(
     Shape, batch=st.integers(1, 4), width=st.integers(1, 8), layers=st.integers(1, 3)
@@ -19,7 +20,7 @@ SHAPES = st.builds(
 
 
 @given(shape=SHAPES)
-@settings(max_examples=25)
+@examples(25)
 def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
     made = initial_numbers(shape)
 
@@ -29,7 +30,7 @@ def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
 
 
 @given(shape=SHAPES)
-@settings(max_examples=25)
+@examples(25)
 def test_a_shape_always_has_the_same_initial_values(shape: Shape) -> None:
     assert initial_numbers(shape) == initial_numbers(shape)
 
