@@ -178,7 +178,7 @@ def _summary_of(run: Run, stamp: str) -> RunSummary:
     return RunSummary(
         stamp=stamp, id=run.id, host=run.host.id, started_at=run.started_at,
         hardware=hardware_class(run).name, scenarios=("fleet-stub",), is_whole=True, unreadable=(),
-        faults=(), profiles=(), delays={},
+        faults=(), delays={},
     )  # fmt: skip
 
 

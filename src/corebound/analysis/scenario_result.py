@@ -170,7 +170,6 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         profiles: The launches that profiled operators, in the same order. The cells do not include
             them.
         incomplete: What an interrupted run left incomplete; None if it is complete.
-        profiles_before: Profiles of the same cells in comparable earlier runs, the latest first.
         decided: The ids of cells that differ from their baseline, after correction across the
             scenarios of the run: those of `decide_together`.
     """
@@ -184,7 +183,6 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     ranked: tuple[BaselineComparison, ...]
     profiles: tuple[Launch, ...]
     incomplete: IncompleteRun | None
-    profiles_before: Profiles = ()
     decided: frozenset[str] = frozenset()
 
     @property
@@ -447,30 +445,12 @@ def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
     return next(launch for launch in cell.launches if launch.id == selected.launch), selected
 
 
-# For each profiled launch: its cell's id, and the profile of each of its workers.
-Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
-
-
-def profiles_of(launches: Iterable[Launch]) -> Profiles:
-    """The profiles of a run's `ok` launches that nothing outside disturbed, in their order."""
-    return tuple(
-        (launch.cell.id, profiles)
-        for launch in launches
-        if launch.kind == "profile" and launch.status == "ok" and not is_mostly_disturbed(launch)
-        for profiles in [
-            tuple(worker.profile for worker in launch.workers if worker.profile is not None)
-        ]
-        if profiles
-    )
-
-
 class CellProfile(Struct, frozen=True, kw_only=True):
     """A cell's profile: that of its first worker.
 
     Attributes:
         disturbed: Whether it was disturbed from outside so much that no sentence may use it.
-        others: The profiles of its other workers, and of comparable earlier runs.
-        launches: The number of launches that all of them come from.
+        others: The profiles of its other workers.
         measured: The interval of `measured_ns`.
     """
 
@@ -480,7 +460,6 @@ class CellProfile(Struct, frozen=True, kw_only=True):
     measured_ns: float | None
     measured: Interval | None
     others: tuple[OperatorProfile, ...]
-    launches: int
     disturbed: bool
 
 
@@ -491,11 +470,6 @@ def cell_profiles(result: ScenarioResult) -> tuple[CellProfile, ...]:
         profile = launch.workers[0].profile if launch.workers else None
         if launch.status == "ok" and profile is not None:
             measured_cell = result.find(launch.cell)
-            earlier = [
-                worker_profiles
-                for cell, worker_profiles in result.profiles_before
-                if cell == launch.cell.id
-            ]
             profiles.append(
                 CellProfile(
                     cell=launch.cell,
@@ -503,15 +477,7 @@ def cell_profiles(result: ScenarioResult) -> tuple[CellProfile, ...]:
                     profile=profile,
                     measured_ns=measured_cell.summary.median_ns if measured_cell else None,
                     measured=measured_cell.summary.interval if measured_cell else None,
-                    others=(
-                        *(
-                            worker.profile
-                            for worker in launch.workers[1:]
-                            if worker.profile is not None
-                        ),
-                        *(profile for worker_profiles in earlier for profile in worker_profiles),
-                    ),
-                    launches=1 + len(earlier),
+                    others=tuple(worker.profile for worker in launch.workers[1:] if worker.profile),
                     disturbed=is_mostly_disturbed(launch),
                 )
             )

@@ -1,8 +1,8 @@
-"""Selects the runs and cells a result is about: latest runs, baseline groups, earlier profiles."""
+"""Selects the runs and cells a result is about: latest runs and baseline groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import (
     CellResult,
-    Profiles,
     ScenarioResult,
     analyse_scenario,
     decide_together,
@@ -112,58 +111,3 @@ def title_of(cell: Cell, axes: Sequence[str]) -> str:
 def drop_axes(cell: Cell, axes: Sequence[str]) -> Cell:
     """The cell without these axes, for a shorter name."""
     return replace(cell, axes=tuple(pair for pair in cell.axes if pair[0] not in axes))
-
-
-# Together with the latest run these are six, whose minimum and maximum bound a median with 95 %: 1
-# - 2/2**6 = 0.969 (Le Boudec, Performance Evaluation (2010), theorem 2.1).
-_MOST_RUNS = 5
-
-
-def with_profiles_before(
-    results: Iterable[ScenarioResult], runs: Iterable[Run], profiles: Mapping[str, Profiles]
-) -> tuple[ScenarioResult, ...]:
-    """The results, each with the profiles of its cells in the latest comparable earlier runs.
-
-    Comparable runs have the same host, kernel, commit, scenario, profile of it, and environments.
-
-    Args:
-        results: One result per scenario.
-        runs: All runs, in any order.
-        profiles: The profiles of each run, by run id; a run without an entry has no known profiles.
-    """
-    latest_first = sorted(
-        (run for run in runs if profiles.get(run.id)),
-        key=lambda run: (run.started_at, run.id),
-        reverse=True,
-    )
-    return tuple(
-        replace(result, profiles_before=_earlier_profiles(result, latest_first, profiles))
-        for result in results
-    )
-
-
-def _earlier_profiles(
-    result: ScenarioResult, runs: Sequence[Run], profiles: Mapping[str, Profiles]
-) -> Profiles:
-    if not result.profiles:
-        return ()
-    own = {launch.cell.id for launch in result.profiles}
-    comparable = [run for run in runs if _is_comparable_earlier(run, result)][:_MOST_RUNS]
-    return tuple(profile for run in comparable for profile in profiles[run.id] if profile[0] in own)
-
-
-def _is_comparable_earlier(run: Run, result: ScenarioResult) -> bool:
-    """Whether a run is earlier and differs in nothing that may change an operator profile."""
-    own, source = result.run, run.source_of(result.scenario.name)
-    environments = {launch.cell.environment for launch in result.profiles}
-    return (
-        source is not None
-        and (run.started_at, run.id) < (own.started_at, own.id)
-        and source.sha256 == result.source.sha256
-        and (run.profile, run.commit) == (own.profile, own.commit)
-        and not (run.commit and run.commit.dirty)
-        and (run.host.id, run.host.kernel) == (own.host.id, own.host.kernel)
-        and run.host.topology.allowed == own.host.topology.allowed
-        and run.host.topology.cpu_quota == own.host.topology.cpu_quota
-        and all(run.lock_of(name) == own.lock_of(name) for name in environments)
-    )

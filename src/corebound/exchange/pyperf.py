@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import io
 import json
 import re
 import shlex
-import tokenize
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -34,104 +32,8 @@ from corebound.records.run_record import Commit
 from corebound.stats.launch_summary import summarise_launch
 from corebound.stats.warmup import Warmup
 
-_PYPERF = ("python", "-m", "pyperf")
 # The metadata key for the command, in corebound's own exports.
 COMMAND_KEY = "corebound_command"
-# A longer command is too long to copy.
-_LONGEST = 2_000
-
-
-def command_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The command as words; empty if the file lacks the necessary details.
-
-    Args:
-        metadata: The benchmark's metadata.
-    """
-    command = _shell_words(metadata.get(COMMAND_KEY))
-    # A file from elsewhere can contain anything: accept only a command that measures.
-    if command[:2] == ("corebound", "run"):
-        return command
-    if "timeit_stmt" in metadata:
-        return _timeit(metadata)
-    if "command" in metadata:
-        measured = _shell_words(metadata["command"])
-        return (
-            (*_PYPERF, "command", *_name_option(metadata, "command"), "--", *measured)
-            if measured
-            else ()
-        )
-    if "performance_version" in metadata:
-        name = _displayable(str(metadata.get("name", "")))
-        return ("pyperformance", "run", "--benchmarks", name) if name else ()
-    return ()
-
-
-def _timeit(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    values = [_statements(metadata.get(f"timeit_{name}")) for name in ("setup", "teardown", "stmt")]
-    if any(statement is None for statement in values):
-        return ()
-    setups, teardowns, statements = (statement or () for statement in values)
-    duplicate = _positive(metadata.get("timeit_duplicate"))
-    # pyperf stores the product of the two.
-    inner = _positive(metadata.get("inner_loops")) // (duplicate or 1)
-    command = [*_PYPERF, "timeit", *_name_option(metadata, "timeit")]
-    command += [argument for statement in setups for argument in ("--setup", statement)]
-    command += [argument for statement in teardowns for argument in ("--teardown", statement)]
-    command += ["--inner-loops", str(inner)] if inner > 1 else []
-    command += ["--duplicate", str(duplicate)] if duplicate > 1 else []
-    return (*command, "--", *statements)
-
-
-def _name_option(metadata: Mapping[str, Any], default: str) -> tuple[str, ...]:
-    name = _displayable(str(metadata.get("name", default)))
-    return ("--name", name) if name and name != default else ()
-
-
-def _statements(value: object) -> tuple[str, ...] | None:
-    """Statements, which pyperf stores in Python's notation, one after another.
-
-    Returns:
-        None if the value is something else.
-    """
-    if value is None:
-        return ()
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(str(value)).readline))
-        strings = [
-            ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING
-        ]
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        return None
-    allowed = {tokenize.STRING, tokenize.NEWLINE, tokenize.ENDMARKER}
-    is_valid = all(token.type in allowed for token in tokens) and all(
-        isinstance(s, str) for s in strings
-    )
-    return tuple(strings) if is_valid and all(map(_displayable, strings)) else None
-
-
-def _positive(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def _shell_words(value: object) -> tuple[str, ...]:
-    """Split text into shell words; empty if it is not text or a quote is unclosed."""
-    if not isinstance(value, str):
-        return ()
-    try:
-        arguments = tuple(shlex.split(value))
-    except ValueError:
-        return ()
-    return arguments if all(_displayable(argument) for argument in arguments if argument) else ()
-
-
-def _displayable(text: str) -> str:
-    """The text; empty if a terminal or a page could not display it exactly."""
-    is_displayable = len(text) <= _LONGEST and all(
-        character.isprintable() or character == "\n" for character in text
-    )
-    return text if is_displayable else ""
-
-
 _GZIP = b"\x1f\x8b"
 _UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
 _NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$", re.DOTALL)
@@ -210,12 +112,23 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], context: Co
         series,
         host_name=clean(str(context.host or metadata.get("hostname") or series.host)),
         title=clean(str(metadata.get("description") or name)),
-        reproduce=command_of(metadata),
+        reproduce=_own_command(metadata.get(COMMAND_KEY)),
     )
 
 
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     return clean(str(metadata[name])) if name in metadata else None
+
+
+def _own_command(text: object) -> tuple[str, ...]:
+    """The command that measures a benchmark again, if corebound exported it; else empty."""
+    try:
+        words = tuple(shlex.split(text)) if isinstance(text, str) else ()
+    except ValueError:
+        return ()
+    # A file from elsewhere can contain anything: accept only a command that measures.
+    is_own = words[:2] == ("corebound", "run") and all(map(str.isprintable, words))
+    return words if is_own else ()
 
 
 def _commit(metadata: Mapping[str, Any], at: str) -> Commit | None:

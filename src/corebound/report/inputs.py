@@ -11,7 +11,6 @@ from corebound.analysis.change_history import EMPTY_HISTORY, ChangeHistory
 from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
-from corebound.analysis.scenario_result import Profiles
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.tuning_checks import Proof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
@@ -52,7 +51,6 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         cache: Change points that earlier analyses found; new ones are added.
         stamps: For each run, by its id, a value that changes if its records change. Pages of
             unchanged runs are not made again.
-        profiled: The operator profiles of each run, by its id.
         tunings: The latest results of `corebound tune`, each with the files that set its winner.
         verifications: The latest check of each of these, by the id of its run, if there is one.
         loads: The same results together, where only their loads differ.
@@ -79,7 +77,6 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     calibrations: Sequence[Calibration] = ()
     cache: SegmentCache | None = None
     stamps: Mapping[str, str] = field(default_factory=dict)
-    profiled: Mapping[str, Profiles] = field(default_factory=dict)
     tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
     verifications: Mapping[str, Verification] = field(default_factory=dict)
     loads: Sequence[LoadsResult] = ()

@@ -19,7 +19,7 @@ from corebound.analysis.host_records import group_by_host
 from corebound.analysis.json_documents import hosts_document, json_file
 from corebound.analysis.run_comparison import RunComparison, compare_runs, comparisons, recent_pairs
 from corebound.analysis.scenario_result import ScenarioResult, findings
-from corebound.analysis.selection import latest_results, with_profiles_before
+from corebound.analysis.selection import latest_results
 from corebound.errors import InputError, report_os_errors
 from corebound.present.compare import Compared
 from corebound.present.tune import races, tune_document
@@ -505,7 +505,7 @@ def write(
         fix="Choose another folder with --out, or make this one writable.",
     ):
         runs = [run for run, _ in inputs.records]
-        results = with_profiles_before(latest_results(inputs.records), runs, inputs.profiled)
+        results = latest_results(inputs.records)
         folder = SiteDirectory(out)
         traces: dict[str, str] = {}
         raw = False

@@ -152,7 +152,6 @@ def write_site(
                 calibrations=calibrations,
                 cache=cache,
                 stamps={run.summary.id: run.summary.stamp for run in runs},
-                profiled={run.summary.id: run.summary.profiles for run in runs},
                 records_folder="" if records == RECORDS else encodable(str(records)),
                 address=address,
                 only=only,

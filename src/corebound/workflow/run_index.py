@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from corebound.analysis.host_comparison import hardware_class
 from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.run_comparison import PastResult, PastResults, past_results
-from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, encodable
 from corebound.records import cache, documents, history_files, jsonl
 from corebound.records.cache import CacheFile, Pinned
@@ -64,7 +63,6 @@ class RunSummary(Struct, frozen=True, kw_only=True):
         is_whole: Whether it measured all cells of them, not a selection.
         unreadable: The paths of the scenarios that this version cannot read.
         faults: The parts of the file that cannot be read.
-        profiles: The run's operator profiles.
         delays: The largest possible delay of each cell by other programs, by cell id.
     """
 
@@ -77,7 +75,6 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     is_whole: bool
     unreadable: tuple[str, ...]
     faults: tuple[Fault, ...]
-    profiles: Profiles
     delays: dict[str, float]
 
 
@@ -321,7 +318,6 @@ def _summarise_run(
             source.path for source in stored.run.scenarios if source.path not in readable
         ),
         faults=faults,
-        profiles=profiles_of(stored.launches),
         delays=delays_of_run(launches),
     )
     return summary, series_of_run(judged, launches)

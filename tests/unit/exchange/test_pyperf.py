@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.exchange import pyperf
-from corebound.exchange.pyperf import command_of
 from corebound.exchange.reading import Unreadable
 from corebound.exchange.result_files import Context
 from corebound.exchange.run_export import exported_cells
@@ -128,74 +127,20 @@ def test_any_file_is_read_or_rejected(value: object, key: str) -> None:
         return
 
 
-# The metadata are those that pyperf 2.10 wrote of the command beside them.
 @pytest.mark.parametrize(
-    ("about", "command"),
+    "command",
     [
-        (
-            {"name": "timeit", "timeit_stmt": "'sum(range(100))'", "timeit_setup": "'x=1'"},
-            "python -m pyperf timeit --setup x=1 -- 'sum(range(100))'",
-        ),
-        (
-            {
-                "name": "timeit",
-                "timeit_stmt": "'x = 1' 'y = 2'",
-                "timeit_teardown": "'0'",
-                "timeit_duplicate": 4,
-                "inner_loops": 12,
-            },
-            "python -m pyperf timeit --teardown 0 --inner-loops 3 --duplicate 4 -- 'x = 1' 'y = 2'",
-        ),
-        (
-            {"name": "command", "command": "/bin/sh -c 'sleep 1'"},
-            "python -m pyperf command -- /bin/sh -c 'sleep 1'",
-        ),
-        (
-            {"name": "nbody", "performance_version": "1.11.0"},
-            "pyperformance run --benchmarks nbody",
-        ),
-        # A function that a script handed over: which script is not told.
-        ({"name": "bench_func", "loops": 8}, ""),
-        # What cannot be understood is no command.
-        ({"timeit_stmt": "'open"}, ""),
-        ({"timeit_stmt": "import os"}, ""),
-        ({"timeit_stmt": 7}, ""),
-        ({"command": "sh -c 'open"}, ""),
-        ({"command": ""}, ""),
-        ({"corebound_command": "rm -rf /"}, ""),
-        ({"corebound_command": "corebound run a.yaml --only 'x=a b'"},
-         "corebound run a.yaml --only 'x=a b'"),
+        *("rm -rf /", "corebound run a.yaml 'open", "corebound run a\x1b.yaml", ""),
+        *(7, None, ["corebound", "run"]),
     ],
-)  # fmt: skip
-def test_the_command_is_rebuilt_from_the_metadata(about: dict[str, Any], command: str) -> None:
-    assert shlex.join(command_of(about)) == command
-
-
-@given(
-    statements=st.lists(st.text(st.characters(codec="ascii"), min_size=1), min_size=1, max_size=3)
 )
-def test_timed_statements_are_reproduced_exactly_or_not_at_all(statements: list[str]) -> None:
-    notation = " ".join(map(repr, statements))
-
-    words = command_of({"timeit_stmt": notation})
-
-    assert words in {(), ("python", "-m", "pyperf", "timeit", "--", *statements)}
-    assert words or not all(one.isprintable() for one in statements)
-
-
-@given(value=st.one_of(st.text(), st.integers(), st.none(), st.lists(st.text())))
-def test_invalid_metadata_raises_no_exception(value: object) -> None:
-    for name in ("timeit_stmt", "timeit_setup", "command", "corebound_command", "inner_loops"):
-        command_of({"timeit_stmt": "'a'"} | {name: value})
-
-
-def test_an_imported_benchmark_has_its_command() -> None:
-    about = {"name": "timeit", "date": "2026-01-02 03:04:05", "timeit_stmt": "'a'"}
+def test_what_is_no_command_of_corebound_is_not_shown_as_one(command: object) -> None:
+    about = {"name": "timeit", "date": "2026-01-02 03:04:05", "corebound_command": command}
     document = {"version": "1.0", "benchmarks": [{"metadata": about, "runs": [{"values": [1.0]}]}]}
 
     (series,) = read(json.dumps(document).encode())
 
-    assert series.reproduce == ("python", "-m", "pyperf", "timeit", "--", "a")
+    assert series.reproduce == ()
 
 
 def test_an_export_of_corebound_is_reproduced_by_corebound() -> None:

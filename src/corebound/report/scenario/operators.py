@@ -74,7 +74,7 @@ class ProfileColumn(Struct, frozen=True, kw_only=True):
         kind: Profiles of the same kind use the same operator names.
         measured_ns: The median of a step that was measured without a profiler, if there is one.
         measured_ends_ns: Its 95 % interval, if known.
-        others: Other profiles of the same cell.
+        others: The profiles of its other workers.
         disturbed: Whether it was disturbed from outside, so that no sentence uses it.
     """
 
@@ -289,7 +289,7 @@ def operator_table(
     commands: Sequence[CommandLine],
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
-    launches: int = 0,
+    is_of_launch: bool = False,
 ) -> Content:
     """Put profiles side by side.
 
@@ -298,7 +298,7 @@ def operator_table(
         commands: They reproduce its columns, a line each.
         title: What distinguishes this table from other tables; may be empty.
         traces: (name, address) of each column's trace, if it is in the site.
-        launches: The largest number of our launches behind a column; 0 for imported profiles.
+        is_of_launch: Whether a launch of corebound profiled each column.
     """
     writer = _RowBuilder(columns)
     names = dict.fromkeys(name for column in columns for name in column.profile.phases)
@@ -311,7 +311,7 @@ def operator_table(
         per=_by_period(columns, "in total", "per iteration", "per iteration or in total"),
         rows=writer.type_rows(),
         phases=tuple(writer.row(f"of it {name}", partial(_phase_ns, name=name)) for name in names),
-        sums=tuple(_total_rows(columns, writer, launches=launches)),
+        sums=tuple(_total_rows(columns, writer, is_of_launch=is_of_launch)),
         traces=traces,
         commands=tuple(commands),
     )
@@ -460,7 +460,7 @@ def _time_text(value: float) -> str:
 
 
 def _total_rows(
-    columns: Sequence[ProfileColumn], writer: _RowBuilder, *, launches: int
+    columns: Sequence[ProfileColumn], writer: _RowBuilder, *, is_of_launch: bool
 ) -> Iterator[OperatorRow]:
     """The totals of each column; a line without any value is left out."""
     with_step = [column for column in columns if column.profile.step_ns is not None]
@@ -473,8 +473,8 @@ def _total_rows(
             "one step, profiled",
             "one step, or all that was profiled",
         )
-        behind = " in one launch" if launches == 1 else f" in the latest of {launches} launches"
-        yield writer.row(f"{name}{behind if launches else ''}", attrgetter("step_ns"))
+        behind = " in one launch" if is_of_launch else ""
+        yield writer.row(f"{name}{behind}", attrgetter("step_ns"))
     if any(_shortest_ns(column.profile) is not None for column in columns):
         yield writer.row(
             "its operators, with the shortest time of each call", _shortest_ns, shares=False
@@ -566,7 +566,7 @@ def _group_table(
     return operator_table(
         columns,
         commands=(command,),
-        launches=max(cell.launches for cell in group),
+        is_of_launch=True,
         title=title,
         traces=tuple((name, address) for name, address in addresses if address is not None),
     )

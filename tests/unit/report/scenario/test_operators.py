@@ -1,26 +1,21 @@
-"""Operator profiles of cells side by side, with comparable earlier profiles."""
+"""Operator profiles of cells side by side."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from corebound.analysis.scenario_result import ScenarioResult, profiles_of
-from corebound.analysis.selection import latest_results, with_profiles_before
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
-from corebound.cli.app import app
-from corebound.records import jsonl
 from corebound.records.launch_record import Launch
-from corebound.records.run_record import Commit, Run
+from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
 from corebound.report.downloads import cells_json, operators_csv
 from corebound.report.elements import Content
@@ -28,6 +23,7 @@ from corebound.report.scenario.operators import operators
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.launch_summary import summarise_launch
+from corebound.worker.operator_table import Operator
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_operator
 from support.texts import in_order
 
@@ -201,11 +197,7 @@ def a_night(name: str, conv_ns: int, day: int = 1, **changed: Any) -> tuple[Run,
 
 
 def latest(records: Sequence[tuple[Run, Sequence[Launch]]]) -> ScenarioResult:
-    (result,) = with_profiles_before(
-        latest_results(records),
-        [run for run, _ in records],
-        {run.id: profiles_of(launches) for run, launches in records},
-    )
+    (result,) = latest_results(records)
     return result
 
 
@@ -239,20 +231,36 @@ def test_a_measured_step_has_its_interval() -> None:
     assert rows["median step, measured"] == ("1,000", "1,000–1,000")
 
 
-def test_comparable_earlier_profiles_give_the_minimum_and_maximum() -> None:
-    made = section_of(
-        [a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)]
-    )
-    rows = rows_of(made)
+def with_workers(name: str, *steps: Sequence[Operator]) -> tuple[Run, list[Launch]]:
+    """A run whose profiled launch has a worker with each of these profiles."""
+    run, (*measured, _) = a_night(name, 600_000)
+    launches = [a_profiled_launch(*step, cell=UNBOUND_CELL, position=2) for step in steps]
+    workers = (replace(launch.workers[0], slot=slot) for slot, launch in enumerate(launches))
+    return run, [*measured, replace(launches[0], workers=tuple(workers))]
 
-    # The figure is the latest profile's, so that the column adds up.
+
+def test_workers_of_one_launch_give_the_minimum_and_maximum() -> None:
+    steps = [[an_operator("conv", conv_ns)] for conv_ns in (600_000, 500_000, 650_000)]
+
+    rows = rows_of(section_of([with_workers("r1", *steps)]))
+
+    # The figure is the first worker's, so that the column adds up.
     assert rows["conv"] == ("600", "500 … 650")
     assert rows["outside operators"] == ("100", "")
-    assert rows["one step, profiled in the latest of 3 launches"] == ("700", "600 … 750")
+    assert rows["one step, profiled in one launch"] == ("700", "600 … 750")
+
+
+def test_an_operator_that_a_worker_lacks_counts_as_zero_there() -> None:
+    conv, add = an_operator("conv", 600_000), an_operator("add", 300_000)
+
+    rows = rows_of(section_of([with_workers("r1", [conv, add], [conv])]))
+
+    assert rows["add"] == ("0.30", "0.00 … 0.30")
 
 
 def test_the_exports_contain_the_minimum_and_maximum() -> None:
-    result = latest([a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)])
+    steps = [[an_operator("conv", conv_ns)] for conv_ns in (600_000, 500_000, 650_000)]
+    result = latest([with_workers("r1", *steps)])
 
     conv, outside = csv.DictReader(io.StringIO(operators_csv(result)))
     (profile,) = json.loads(cells_json(result, ()))["profiles"]
@@ -263,68 +271,3 @@ def test_the_exports_contain_the_minimum_and_maximum() -> None:
     assert [outside[name] for name in ends] == ["100000", "", ""]
     assert [profile["operators"][0][name] for name in ends] == [600_000, 500_000, 650_000]
     assert profile["others_like_it"] == 2
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"commit": Commit(sha="1" * 40, subject="", committed_at="", dirty=False)},
-        {"profile": "nightly"},
-        {"scenarios": (replace(a_run(scenarios=(SCENARIO,)).scenarios[0], sha256="f" * 64),)},
-        {"host": replace(a_run().host, kernel="6.2.0")},
-        {"host": replace(a_run().host, id="another")},
-    ],
-)
-def test_profiles_of_incomparable_runs_are_ignored(changed: dict[str, Any]) -> None:
-    rows = rows_of(section_of([a_night("r1", 500_000, **changed), a_night("r2", 600_000, 2)]))
-
-    assert rows["conv"] == ("600", "")
-
-
-def test_an_operator_missing_from_an_earlier_profile_counts_as_zero_there() -> None:
-    before, latest = a_night("r1", 600_000), a_night("r2", 600_000, 2)
-    more = a_profiled_launch(
-        an_operator("conv", 600_000), an_operator("add", 300_000), cell=UNBOUND_CELL, position=2
-    )
-
-    rows = rows_of(section_of([before, (latest[0], [*latest[1][:2], more])]))
-
-    assert rows["add"] == ("0.30", "0.00 … 0.30")
-
-
-def test_only_the_latest_of_many_earlier_profiles_count() -> None:
-    rows = rows_of(
-        section_of([a_night(f"r{day}", 500_000 + day * 1000, day) for day in range(1, 21)])
-    )
-
-    # Six profiles bound a median with 95 %.
-    assert rows["conv"] == ("520", "515 … 520")
-    assert "one step, profiled in the latest of 6 launches" in rows
-
-
-def test_workers_of_one_launch_have_profiles_of_their_own() -> None:
-    run, (*measured, profiled) = a_night("r1", 600_000)
-    (worker,) = profiled.workers
-    (other,) = a_night("r1", 700_000)[1][-1].workers
-    launch = replace(profiled, workers=(worker, replace(other, slot=1)))
-
-    rows = rows_of(section_of([(run, [*measured, launch])]))
-
-    assert rows["conv"] == ("600", "600 … 700")
-
-
-def test_the_site_uses_profiles_of_earlier_runs_without_reading_their_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for run, launches in (a_night("r1", 500_000), a_night("r2", 600_000, 2)):
-        file = jsonl.file_of(run, Path("reports/records"))
-        with contextlib.closing(jsonl.begin(run, file)) as appender:
-            for launch in launches:
-                appender.append(launch)
-
-    for _ in range(2):
-        assert CliRunner().invoke(app, ["report"]).exit_code == 0
-        page = Path("reports/site/scenario/a-scenario.html").read_text()
-        assert "one step, profiled in the latest of 2 launches" in page
-        assert "500 … 600" in page
