@@ -140,13 +140,7 @@ def _unit_change(first: Series, other: Series) -> Fault:
 
 
 def _only_appends(existing: HistoryPoints, new: HistoryPoints, shas: Container[str]) -> bool:
-    """Whether all points are new and follow the existing ones, which stay unchanged.
-
-    Args:
-        existing: The existing points.
-        new: The new points, in order.
-        shas: All commits that already have points.
-    """
+    """Whether all points are new and follow the existing ones, which stay unchanged."""
     if moment_key(new.moments[0]) <= moment_key(existing.moments[-1]):
         return False
     if any(moment.commit and moment.commit.sha in shas for moment in new.moments):

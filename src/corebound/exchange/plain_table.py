@@ -165,11 +165,7 @@ def _read(rows: Iterable[_Row | Unreadable], context: Context) -> Iterator[Serie
 
 
 def _require_columns(columns: Columns | None, rows: Sequence[_Row]) -> Columns:
-    """What the user says of the columns.
-
-    Raises:
-        Unreadable: There are no rows, no value column is named, or a named column does not exist.
-    """
+    """What the user says of the columns."""
     if not rows:
         raise Unreadable("it has no rows.", "Name a file whose first line names the columns.")
     known = list(dict.fromkeys(name for row in rows for name in row.cells))

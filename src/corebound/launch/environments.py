@@ -318,11 +318,7 @@ def remove(name: str) -> tuple[int, int]:
 
 @contextmanager
 def _unused(folder: Path) -> Iterator[None]:
-    """Lock a folder that no process is making or running in.
-
-    Raises:
-        HostError: a process is making it or running in it.
-    """
+    """Lock a folder that no process is making or running in."""
     in_use = HostError(
         what="a process is making this environment or running in it.",
         where=str(folder),
@@ -578,16 +574,7 @@ def _known_size_bytes(folder: Path) -> int:
 
 @contextmanager
 def _exclusive_lock(folder: Path, report: Callable[[str], None] | None) -> Iterator[int]:
-    """Hold a folder's lock within the context, and remove the lock file afterwards.
-
-    Args:
-        folder: The folder to lock; it may not exist yet.
-        report: Called if another process holds the lock, before waiting for it. None: do not
-            wait.
-
-    Raises:
-        BlockingIOError: another process holds the lock, and `report` is None.
-    """
+    """Hold a folder's lock within the context, and remove the lock file afterwards."""
     file = folder.with_name(f"{folder.name}.lock")
     with ExitStack() as stack:
         while True:

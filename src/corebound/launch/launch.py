@@ -369,11 +369,7 @@ class _Session:
         self._wait_outside_deadline(role.may_go)
 
     def _take_turn_to_set_up(self, role: Participant) -> None:
-        """Let the workers import with those of other launches, and set up once these do not.
-
-        Raises:
-            NoRoomError: There is no memory for them while the other launches have theirs.
-        """
+        """Let the workers import with those of other launches, and set up once these do not."""
         self._until(
             lambda: all(connection.has_imported for connection in self._connections),
             every_s=_IMPORT_TICK_S,

@@ -168,12 +168,9 @@ class Supervisor:
                 self._tell({"exited": pid, "code": os.waitstatus_to_exitcode(status)})
 
     def _end(self, *, grace_s: float) -> list[str]:
-        """End all descendants: wait `grace_s` for them to end by themselves, then kill the rest.
+        """End all descendants, after `grace_s` by force; returns the names of those killed.
 
         Then remove the cgroups that they started in.
-
-        Returns:
-            The names of the processes that had to be killed.
         """
         try:
             return self._end_processes(grace_s=grace_s)

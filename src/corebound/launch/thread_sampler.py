@@ -250,10 +250,6 @@ class ThreadSampler:
         - A thread was stopped at both samples.
         - Their cgroup was frozen.
         - This process did not run either, although it was due and not waiting for a CPU.
-
-        Args:
-            now_ns: The time of this sample.
-            active_ns: Run and run-queue wait time of the threads since the previous sample.
         """
         since_ns = now_ns - self._sampled_ns
         paused_ns = self._paused_ns()

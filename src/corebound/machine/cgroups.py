@@ -358,11 +358,7 @@ _DEFAULT_PERIOD = "100000"
 
 
 def _quota(tree: Tree, folder: str, *, is_v2: bool) -> Quota | None:
-    """The quota of one group; None if it has none, like the hierarchy's root.
-
-    Raises:
-        ValueError: a file contains what no kernel writes.
-    """
+    """The quota of one group; None if it has none, like the hierarchy's root."""
     file, unlimited = ("cpu.max", "max") if is_v2 else ("cpu.cfs_quota_us", "-1")
     file = f"{folder}/{file}"
     if tree.read(file) is None:

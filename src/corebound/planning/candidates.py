@@ -325,12 +325,7 @@ def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
 def _fixed_parameters(
     points: Sequence[Point], base: Point, vary: Collection[str], own: Collection[str]
 ) -> dict[str, Any]:
-    """The parameters that all candidates share, without those that the objective sets itself.
-
-    Raises:
-        InputError: The points differ in a parameter that may not change, or a parameter that may
-            change does not exist.
-    """
+    """The parameters that all candidates share, without those that the objective sets itself."""
     unknown = [name for name in vary if name not in base.parameters]
     if unknown:
         raise InputError(
@@ -359,11 +354,7 @@ def _fixed_parameters(
 
 
 def _require_servers(cells: Sequence[Cell]) -> None:
-    """Check that a rate can be searched.
-
-    Raises:
-        InputError: A cell is no server.
-    """
+    """Check that a rate can be searched."""
     if any(cell.runtime.server is None for cell in cells):
         raise InputError(
             what="only a server has a rate of requests.",

@@ -274,10 +274,6 @@ def _tail_factor(scores: Array, *, alpha: float) -> float:
     largest distance to the next one has an exponential distribution, whose mean the hosts below
     show. Outliers have a gap below them that is wider than this explains.
 
-    Args:
-        scores: (n,) the largest distance of each host, as a multiple of its limit.
-        alpha: The probability that a gap is as wide by chance.
-
     Source: Schluter & Trede, "Identifying multiple outliers in heavy-tailed distributions with an
     application to market crashes", Journal of Empirical Finance 15 (2008), with the index of Hill,
     Annals of Statistics 3 (1975), and a gamma distribution of what is known of it before.

@@ -239,11 +239,7 @@ class _Search:
             self._aside[place] = (self._good, self._bad)
 
     def _last(self) -> Generator[LaunchRequest, LaunchResults, Outcome | None]:
-        """Measure the last pair afresh, with the most launches, so that earlier data add no bias.
-
-        Returns:
-            None if the two can be told apart.
-        """
+        """Measure the last pair afresh, with most launches, so that earlier data add no bias."""
         level = self._level()
         answer = yield LaunchRequest(places=(self._good, self._bad), launches=self._looks[-1])
         self._logs = _log_ratios(answer, self._good, self._bad)

@@ -219,12 +219,6 @@ def _terms(a: float, b: float) -> int:
 def _beta_tails(a: float, b: float, x: float, rest: float) -> tuple[float, float]:
     """The lower and the upper tail of the beta distribution at x; the smaller has all its digits.
 
-    Args:
-        a: Above 0.
-        b: Above 0.
-        x: In [0, 1].
-        rest: 1 - x, given because that difference has few digits if x is close to 1.
-
     Source: DLMF 8.17.22.
     """
     if not (x > 0 and rest > 0):

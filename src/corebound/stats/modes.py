@@ -247,14 +247,7 @@ def recognise_modes(
 def _modes_of(
     levels: Sequence[int], both: Sequence[float], step: float
 ) -> list[tuple[Mode | None, Mode | None]]:
-    """The modes of each block's launches, cell first.
-
-    Args:
-        levels: For each block -1, 0 or 1: only the cell's launch is slow, both have the same
-            mode, only the baseline's is slow.
-        both: For each block the mean logarithm of both launches, without the cell's difference.
-        step: Between the modes.
-    """
+    """The modes of each block's launches, cell first."""
     # Launches of two modes lie half a step above the fast level.
     fast = statistics.median(
         log - step / 2 for level, log in zip(levels, both, strict=True) if level

@@ -110,11 +110,7 @@ class CommandWorkload:
 
 
 def _program(name: str) -> str:
-    """The path of a program.
-
-    Raises:
-        WorkloadError: it was not found, or it cannot be executed.
-    """
+    """The path of a program."""
     if (program := shutil.which(name)) is not None:
         return program
     if Path(name).is_file():
@@ -129,11 +125,7 @@ def _program(name: str) -> str:
 
 
 def _run_untimed(words: list[str]) -> None:
-    """Run a command that is not timed; its output goes to the launch's log.
-
-    Raises:
-        WorkloadError: it did not exit with 0.
-    """
+    """Run a command that is not timed; its output goes to the launch's log."""
     null = os.open(os.devnull, os.O_RDONLY)
     try:
         pid = os.posix_spawn(

@@ -149,11 +149,7 @@ class ReportedMetrics:
 
 
 def _walk(document: Any, path: Sequence[str | int | None]) -> list[Any]:
-    """Everything at a path into JSON.
-
-    Raises:
-        KeyError, IndexError, TypeError: there is nothing.
-    """
+    """Everything at a path into JSON."""
     found = [document]
     for step in path:
         found = [item for one in found for item in (one if step is None else (one[step],))]

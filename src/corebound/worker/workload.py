@@ -142,11 +142,7 @@ class AsyncWorkload(FunctionWorkload):
 
 
 def _require_finished(result: object, call: str) -> None:
-    """Reject the result of a call whose work has not been done yet.
-
-    Raises:
-        WorkloadError: the result is a generator, a coroutine or another awaitable.
-    """
+    """Reject the result of a call whose work has not been done yet."""
     if isinstance(result, GeneratorType):
         kind, fix = "a generator", "Consume it within the call, as `list(...)` does."
     elif isinstance(result, AsyncGeneratorType):

@@ -271,11 +271,7 @@ def keep_sources(records: Path, read: AsvResults) -> None:
 
 
 def _sources_file(records: Path, project: str, settings: str) -> CacheFile[dict[str, Source]]:
-    """The cache of the files that a project's stored history was read from.
-
-    Raises:
-        OSError: There is no history, or it cannot be read.
-    """
+    """The cache of the files that a project's stored history was read from."""
     history = cache.file_digest(history_files.file_of(project, records))
     parts = (cache.code("exchange", "records"), settings, history)
     return CacheFile(

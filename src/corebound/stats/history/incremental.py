@@ -298,14 +298,7 @@ def _may_have_changed(segment: Segment, before: Segment, result: SegmentResult) 
 def _extend(
     segment: Segment, before: Segment, result: SegmentResult, proposed: Cuts | None = None
 ) -> SegmentResult:
-    """Update the result of the segment's first points with the points added since.
-
-    Args:
-        segment: The segment.
-        before: Its first points.
-        result: The result of these.
-        proposed: The cuts of `propose_later_cuts`, if the new points may change the result.
-    """
+    """Update the result of the segment's first points with the points added since."""
     if proposed is None and not _may_have_changed(segment, before, result):
         return result
     since = _reanalysed_since(before)

@@ -191,9 +191,6 @@ def _commit_effects(values: Array) -> tuple[Array, Array, list[int]]:
     A new segment begins where most rows are new, as after an update of every host: only a row that
     has values on both sides can compare two commits.
 
-    Args:
-        values: (r, c) logarithms of r rows and c commits in time order, NaN for none.
-
     Source: median polish, Tukey, Exploratory Data Analysis (1977), chapter 11: medians of rows
     and columns are subtracted in turns, so up to half of the hosts may do as they like.
     """

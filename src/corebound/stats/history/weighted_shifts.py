@@ -154,12 +154,6 @@ def _clearest(
 
     Its p-value is that of this place alone.
 
-    Args:
-        values: n logarithms in time order.
-        variances: Those of their own errors, above 0.
-        least: Least shift that matters, as a logarithm.
-        since: The first place to look at.
-
     Source: the generalised likelihood ratio of a change of level at an unknown place, Siegmund &
     Venkatraman, "Using the generalized likelihood ratio statistic for sequential detection of a
     change-point", Annals of Statistics 23 (1995).

@@ -278,11 +278,7 @@ class Model:
 
 
 def _context_params() -> _ContextParams:
-    """The defaults of a context.
-
-    Raises:
-        WorkloadError: they are not those of llama.h, so the library is of another version.
-    """
+    """The defaults of a context."""
     params: _ContextParams = _LIBRARY.llama_context_default_params()
     sizes = (params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max)
     if (

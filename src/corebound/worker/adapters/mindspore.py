@@ -100,15 +100,12 @@ def _kernels(events: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
 
 
 def _phases(names: Collection[str]) -> dict[str, str]:
-    """The phase of each kernel, from its name; empty if no gradient or update is found.
+    """The phase of each kernel by name, or `untold`; empty if no gradient or update is found.
 
     A graph's gradients are in `Gradients/` followed by the scope that they differentiate; that
     scope therefore belongs to the forward pass. Kernels that the compiler expanded, such as
     matrix products, have lost their scope. In eager mode there are no scopes, and only updates
     are recognized.
-
-    Returns:
-        The phase by kernel name; `untold` if it may be any phase.
     """
     paths = {name: name.split("/") for name in names}
     differentiated = {

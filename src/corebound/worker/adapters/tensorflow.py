@@ -133,17 +133,11 @@ def _operator(name: str, display_name: str) -> str | None:
 
 
 def _phases(operators: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The phase of each operator, from its name; empty if no gradient or update is found.
+    """The phase of each operator by name, or `untold`; empty without a gradient or update.
 
     In a graph, gradients and updates have their own scopes or types. Operators that share a
     scope with a differentiated operator belong to the forward pass. In eager mode there are no
     scopes, and only updates are recognized, by their type.
-
-    Args:
-        operators: The name and type of each operator event.
-
-    Returns:
-        The phase by operator name; `untold` if it may be any phase.
     """
     scopes_and_types = {name: (_scopes(name), type_) for name, type_ in operators}
     differentiated = {

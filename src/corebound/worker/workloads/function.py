@@ -52,12 +52,7 @@ class _Step:
 
 
 def _imported(target: str, revision: str | None) -> Any:
-    """Import `module:function`, where the function may be an attribute of a class.
-
-    Args:
-        target: The function.
-        revision: The folder that the module has to come from; None if it may be anywhere.
-    """
+    """Import `module:function`, where the function may be an attribute of a class."""
     module_name, _, name = target.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -80,11 +80,7 @@ def _mkl() -> ctypes.CDLL:
 
 
 def _version(blas: str) -> str:
-    """Name and version of the library, as it says itself.
-
-    Raises:
-        WorkloadError: it is not loaded: NumPy was built with another.
-    """
+    """Name and version of the library, as it says itself."""
     for pool in threadpool_info():
         if pool["internal_api"] == blas:
             return f"{'MKL' if blas == 'mkl' else 'OpenBLAS'} {pool['version']}"

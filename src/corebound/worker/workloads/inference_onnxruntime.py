@@ -10,14 +10,7 @@ from corebound.worker.workloads.shared.inference import Inference, OnnxModel
 
 
 def _load(model: OnnxModel, *, mode: str, dtype: str) -> Inference:
-    """Load a model.
-
-    Args:
-        model: The model and its inputs.
-        mode: `usual`; `no-spinning`: idle threads sleep at once; `pinned`: each thread of the
-            pool has a CPU of its own.
-        dtype: The type that it computes in: float32 or int8.
-    """
+    """Load a model."""
     is_float = dtype == "float32"
     graph = model.graph if is_float else quantized(model.graph, model.inputs, model.fixed_ranges)
     session = Session(graph, spinning=mode != "no-spinning", pinned=mode == "pinned")

@@ -13,14 +13,7 @@ _PINNED = {"pinned": True, "unpinned": False}
 
 
 def _load(model: OnnxModel, *, mode: str, dtype: str) -> Inference:
-    """Compile a model.
-
-    Args:
-        model: The model and its inputs.
-        mode: `usual`; `pinned` and `unpinned`: whether threads are bound to CPUs;
-            `throughput`: several requests at once, in streams that divide the threads.
-        dtype: The type that it computes in.
-    """
+    """Compile a model."""
     compiled = CompiledModel(
         model.graph,
         precision=_PRECISIONS[dtype],
