@@ -34,6 +34,21 @@ def phase_in_torch(name: str) -> str | None:
     return next((phase for start, phase in _TORCH_PHASES.items() if name.startswith(start)), None)
 
 
+def type_in_tensorflow(displayed: str, full: str) -> str | None:
+    """The type of an operator of TensorFlow's profiler; None for an event that only runs operators.
+
+    In a graph, an operator is named `scope:Type` and displayed as `Type`. In eager mode it is
+    `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
+    """
+    if displayed and full.endswith(f":{displayed}"):
+        return displayed
+    for text in (displayed, full):
+        before, _, type_ = text.partition("EagerLocalExecute: ")
+        if not before and type_ and not type_.startswith("__"):
+            return type_
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """The self time of all operators of one type: excludes the operators that they call.

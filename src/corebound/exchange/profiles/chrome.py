@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple, NoReturn
 
-from corebound.exchange.profiles.parts import Names, Timeline, collect_spans, nanoseconds
-from corebound.exchange.reading import InvalidJson, Unknown, Unreadable, decode_json
+from corebound.exchange.profiles.parts import Timeline, collect_spans, nanoseconds
+from corebound.exchange.reading import InvalidJson, Unknown, Unreadable, decode_json, label
 from corebound.worker.operator_table import Span
 
 Event = dict[str, Any]
@@ -197,28 +198,72 @@ def matches(event: Event) -> bool:
     }  # fmt: skip
 
 
-def read(events: Iterable[Event]) -> Timeline:
-    """Read the operators of each step.
+class Described(NamedTuple):
+    """What a profiler's event is.
+
+    Attributes:
+        type: The type of the operator; None for an event that only contains operators.
+        phase: As in `Span`.
+        is_span: Whether it is a span; False for an event that only marks an iteration.
+        is_mark: Whether it marks an iteration.
+    """
+
+    type: str | None
+    phase: str | None = None
+    is_span: bool = True
+    is_mark: bool = False
+
+
+def timeline(
+    source: str,
+    events: Iterable[Event],
+    describe: Callable[[Event], Described | None],
+    *,
+    rank: int = 0,
+) -> Timeline:
+    """The operators and iterations of a trace.
+
+    Args:
+        source: As in `Timeline`.
+        events: All events.
+        describe: Says what an event is; None if it does not matter.
+        rank: As in `Timeline`.
 
     Raises:
         Unreadable: A time is invalid, or no operator ran.
     """
-    names = Names()
+    # Each name is stored once, however often it occurs.
+    named = cache(label)
+    threads: dict[tuple[str, str], int] = {}
     marks: list[tuple[int, int]] = []
 
-    def spans() -> Iterable[Span]:
+    def spans() -> Iterator[Span]:
         for event in events:
-            begin_ns, end_ns = times_ns(event)
-            if matches(event):
-                marks.append((begin_ns, end_ns))
+            if (found := describe(event)) is None:
                 continue
-            thread = event.get("tid")
-            yield Span(
-                type=names.of(str(event.get("name", ""))),
-                thread=thread if isinstance(thread, int) else 0,
-                begin_ns=begin_ns,
-                end_ns=end_ns,
-            )
+            begin_ns, end_ns = times_ns(event)
+            if found.is_mark:
+                marks.append((begin_ns, end_ns))
+            if found.is_span:
+                thread = (str(event.get("pid")), str(event.get("tid")))
+                yield Span(
+                    type=None if found.type is None else named(found.type),
+                    thread=threads.setdefault(thread, len(threads)),
+                    begin_ns=begin_ns,
+                    end_ns=end_ns,
+                    phase=found.phase,
+                )
 
     collected = collect_spans(spans())
-    return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)))
+    return Timeline(source=source, spans=collected, marks=tuple(sorted(marks)), rank=rank)
+
+
+def read(events: Iterable[Event]) -> Timeline:
+    """Read the operators of each step; raises as `timeline` does."""
+
+    def describe(event: Event) -> Described:
+        if matches(event):
+            return Described(None, is_span=False, is_mark=True)
+        return Described(str(event.get("name", "")))
+
+    return timeline(SOURCE, events, describe)

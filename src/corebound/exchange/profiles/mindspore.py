@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from corebound.exchange.profiles.chrome import Event, times_ns
 from corebound.exchange.profiles.csv_table import Table
-from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, collect_spans
+from corebound.exchange.profiles.parts import Sum, Sums, Timeline, collect_spans
+from corebound.exchange.reading import label
 from corebound.worker.operator_table import side_by_side
 
 TRACE = "MindSpore profiler, CPU trace"
@@ -39,12 +41,12 @@ def read(events: Iterable[Event]) -> Timeline:
 
 
 def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
-    names = Names()
+    named = cache(label)
     for event in events:
         if event["ph"] != "X" or not matches(event):
             continue
         type_ = _NUMBER.sub("", str(event.get("name", "")).rpartition("/")[2])
-        yield *times_ns(event), names.of(type_)
+        yield *times_ns(event), named(type_)
 
 
 def matches_table(table: Table) -> bool:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from corebound.exchange.reading import Unreadable, label
+from corebound.exchange.reading import Unreadable
 from corebound.worker.operator_table import Span
 
 # Some ninety years: a longer time, or a later moment, means that the file is damaged.
@@ -77,20 +77,6 @@ class Iterations(Struct, frozen=True, kw_only=True):
 
 
 Part = Timeline | Sums | Iterations
-
-
-class Names:
-    """Cleans names of operators; stores each name once, however often it occurs."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def of(self, name: str) -> str:
-        """The name to display."""
-        cleaned = self._known.get(name)
-        if cleaned is None:
-            cleaned = self._known[name] = label(name)
-        return cleaned
 
 
 def nanoseconds(value: object, unit_ns: int) -> int:

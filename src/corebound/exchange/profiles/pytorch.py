@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from corebound.exchange.profiles.chrome import Event, times_ns
-from corebound.exchange.profiles.parts import Names, Timeline, collect_spans
+from msgspec.structs import replace
+
+from corebound.exchange.profiles.chrome import Described, Event, timeline, times_ns
+from corebound.exchange.profiles.parts import Timeline
 from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"
@@ -27,37 +29,26 @@ def read(events: Iterable[Event]) -> Timeline:
     Raises:
         Unreadable: A time is invalid, or no operator ran.
     """
-    threads: dict[tuple[str, str], int] = {}
-    names = Names()
-    marks: list[tuple[int, int]] = []
     own_marks: list[tuple[int, int]] = []
 
-    def spans() -> Iterable[Span]:
-        for event in events:
-            if not matches(event):
-                continue
-            name = str(event.get("name", ""))
-            begin_ns, end_ns = times_ns(event)
-            is_step = name.startswith(_PROFILER_STEP)
-            if is_step or name == OWN_STEP:
-                (marks if is_step else own_marks).append((begin_ns, end_ns))
-            # Annotations contain operators but are none; autograd names a function after `: `.
-            annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
-            type_ = name.partition(": ")[0]
-            thread = (str(event.get("pid")), str(event.get("tid")))
-            yield Span(
-                type=None if annotates else names.of(type_),
-                thread=threads.setdefault(thread, len(threads)),
-                begin_ns=begin_ns,
-                end_ns=end_ns,
-                phase=phase_in_torch(name),
-            )
+    def describe(event: Event) -> Described | None:
+        if not matches(event):
+            return None
+        name = str(event.get("name", ""))
+        if name == OWN_STEP:
+            own_marks.append(times_ns(event))
+        is_step = name.startswith(_PROFILER_STEP)
+        # Annotations contain operators but are none; autograd names a function after `: `.
+        annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
+        type_ = None if annotates else name.partition(": ")[0]
+        return Described(type_, phase_in_torch(name), is_mark=is_step)
 
-    collected = _merge_wrappers(collect_spans(spans()))
-    return Timeline(
-        source=SOURCE,
-        spans=collected,
-        marks=tuple(sorted(marks) or _after_warmup(sorted(own_marks))),
+    found = timeline(SOURCE, events, describe)
+    return replace(
+        found,
+        spans=_merge_wrappers(found.spans),
+        # In corebound's own profiles, the first iteration warms up the profiler.
+        marks=found.marks or tuple(sorted(own_marks)[len(own_marks) > 1 :]),
     )
 
 
@@ -90,8 +81,3 @@ def _merge_wrappers(spans: Sequence[Span]) -> tuple[Span, ...]:
             representative[index] = outer
             children[outer] = children[index]
     return tuple(span for index, span in enumerate(ordered) if representative[index] == index)
-
-
-def _after_warmup(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    # In corebound's own profiles, the first iteration warms up the profiler.
-    return marks[1:] if len(marks) > 1 else marks

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from corebound.exchange.profiles.chrome import Event, times_ns
-from corebound.exchange.profiles.parts import Names, Timeline, collect_spans
-from corebound.worker.operator_table import Span
+from corebound.exchange.profiles.chrome import Described, Event, timeline
+from corebound.exchange.profiles.parts import Timeline
+from corebound.worker.operator_table import type_in_tensorflow
 
 SOURCE = "TensorFlow profiler, Chrome trace"
-_EAGER = "EagerLocalExecute: "
 
 
 def matches(event: Event) -> bool:
@@ -25,45 +24,16 @@ def read(events: Iterable[Event]) -> Timeline:
     Raises:
         Unreadable: A time is invalid, or no operator ran.
     """
-    threads: dict[tuple[str, str], int] = {}
-    names = Names()
-    marks: list[tuple[int, int]] = []
 
-    def spans() -> Iterable[Span]:
-        for event in events:
-            if event["ph"] != "X":
-                continue
-            args = _args(event)
-            type_ = operator_type(str(event.get("name", "")), str(args.get("long_name", "")))
-            if type_ is None and "step_num" not in args:
-                continue
-            begin_ns, end_ns = times_ns(event)
-            if type_ is None:
-                marks.append((begin_ns, end_ns))
-                continue
-            thread = (str(event.get("pid")), str(event.get("tid")))
-            yield Span(
-                type=names.of(type_),
-                thread=threads.setdefault(thread, len(threads)),
-                begin_ns=begin_ns,
-                end_ns=end_ns,
-            )
+    def describe(event: Event) -> Described | None:
+        args = _args(event)
+        type_ = type_in_tensorflow(str(event.get("name", "")), str(args.get("long_name", "")))
+        if event["ph"] != "X" or (type_ is None and "step_num" not in args):
+            return None
+        return Described(type_, is_span=type_ is not None, is_mark=type_ is None)
 
-    collected = collect_spans(spans())
     # The trace may hold only the first million events; the XPlane file beside it holds all.
-    return Timeline(source=SOURCE, spans=collected, marks=tuple(sorted(marks)), rank=1)
-
-
-def operator_type(displayed: str, full: str) -> str | None:
-    """The type of an event's operator; None for events that merely run operators.
-
-    In a graph, an operator is named `place:Type` and displayed as `Type`. In eager mode it is
-    `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
-    """
-    if displayed and full.endswith(f":{displayed}"):
-        return displayed
-    before, _, type_ = (displayed or full).partition(_EAGER)
-    return type_ if not before and type_ and not type_.startswith("__") else None
+    return timeline(SOURCE, events, describe, rank=1)
 
 
 def _args(event: Event) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from corebound.exchange.profiles.parts import Timeline, collect_spans
-from corebound.exchange.profiles.tensorflow import operator_type
 from corebound.exchange.reading import Unreadable, label
-from corebound.worker.operator_table import Span
+from corebound.worker.operator_table import Span, type_in_tensorflow
 
 SOURCE = "TensorFlow profiler, XPlane"
 _HOST = "/host:CPU"
@@ -95,7 +94,7 @@ def _read_plane(data: memoryview) -> _Plane:
             key, meta = _entry(value)
             fields = {field: content for field, content in _fields(meta) if field in {2, 4}}
             full, displayed = _text(fields.get(2, b"")), _text(fields.get(4, b""))
-            type_ = operator_type(displayed, full)
+            type_ = type_in_tensorflow(displayed, full)
             plane.types[key] = None if type_ is None else label(type_)
         elif number == 5:
             key, meta = _entry(value)

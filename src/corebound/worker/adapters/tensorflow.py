@@ -31,6 +31,7 @@ from corebound.worker.operator_table import (
     chrome_trace,
     steps_of,
     tabulate,
+    type_in_tensorflow,
 )
 
 # Workloads import `tf` from here, so that it is never loaded without these variables.
@@ -99,37 +100,17 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     (file,) = Path(folder).glob("**/*.xplane.pb")
     space = xplane_pb2.XSpace.FromString(file.read_bytes())
     events = list(_events(space))
-    marks = sorted(
-        (begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == OWN_STEP
-    )
-    phases = _phases(
-        {
-            (name, type_)
-            for name, display_name, *_ in events
-            if (type_ := _operator(name, display_name))
-        }
-    )
+    marks = sorted((begin_ns, end_ns) for name, *_, begin_ns, end_ns in events if name == OWN_STEP)
+    phases = _phases({(name, type_) for name, type_, *_ in events if type_ is not None})
     spans = [
         Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns, phase=phases.get(name))
-        for name, display_name, thread, begin_ns, end_ns in events
-        if (type_ := _operator(name, display_name)) is not None
+        for name, type_, thread, begin_ns, end_ns in events
+        if type_ is not None
     ]
     steps = steps_of(marks[1:], spans)
     trace = Path(folder) / "trace.json"
     trace.write_text(chrome_trace(steps))
     return tabulate(steps, str(trace))
-
-
-def _operator(name: str, display_name: str) -> str | None:
-    """The operator type of an event; None for an event that only runs operators.
-
-    In a graph, an operator is named `scope:Type` and displayed as `Type`. In eager mode, it is
-    `EagerLocalExecute: Type`. So is a whole function, but its name starts with `__`.
-    """
-    if display_name and name.endswith(f":{display_name}"):
-        return display_name
-    eager, _, type_ = name.partition("EagerLocalExecute: ")
-    return type_ if not eager and type_ and not type_.startswith("__") else None
 
 
 def _phases(operators: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -171,12 +152,13 @@ def _scopes(name: str) -> list[str]:
     return [scope for scope in scopes[:-1] if "PartitionedCall" not in scope] + scopes[-1:]
 
 
-def _events(space: Any) -> Iterator[tuple[str, str, int, int, int]]:
-    """Name, type, thread, start and end (in nanoseconds) of all events on the host."""
+def _events(space: Any) -> Iterator[tuple[str, str | None, int, int, int]]:
+    """Name, operator's type, thread, start and end (in nanoseconds) of all events on the host."""
     for plane in (plane for plane in space.planes if plane.name == "/host:CPU"):
         for thread, line in enumerate(plane.lines, start=1):
             for event in line.events:
                 metadata = plane.event_metadata[event.metadata_id]
                 begin_ns = line.timestamp_ns + event.offset_ps // 1000
                 end_ns = begin_ns + event.duration_ps // 1000
-                yield metadata.name, metadata.display_name, thread, begin_ns, end_ns
+                type_ = type_in_tensorflow(metadata.display_name, metadata.name)
+                yield metadata.name, type_, thread, begin_ns, end_ns
