@@ -15,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from corebound.analysis import suggested_commands, wording
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.forecast import time_of_launch
 from corebound.analysis.scenario_result import (
@@ -25,28 +26,7 @@ from corebound.analysis.scenario_result import (
     may_lead,
 )
 from corebound.analysis.selection import title_of, varying_axes
-from corebound.analysis.suggested_commands import (
-    MOST_LAUNCHES,
-    CommandLine,
-    cell_command,
-    original_command,
-    reproduce_command,
-)
 from corebound.analysis.what_to_set import WhatToSet, what_to_set
-from corebound.analysis.wording import (
-    OpenReason,
-    about_time,
-    capital,
-    compared_bounds,
-    compared_with,
-    count,
-    differing_axes,
-    doing,
-    headline_speed,
-    instruction,
-    plain,
-    relative_speed,
-)
 from corebound.scenario.cell import Binding, Cell, Threads
 from corebound.scenario.compared_axis import compared_axis
 from corebound.scenario.settings import SETTINGS
@@ -103,7 +83,7 @@ class Effect(Struct, frozen=True, kw_only=True):
     @property
     def between_libraries(self) -> bool:
         """Whether both do the same work and differ in their library or framework only."""
-        axes = differing_axes(self.cell.cell, self.other.cell)
+        axes = wording.differing_axes(self.cell.cell, self.other.cell)
         return bool(axes) and _LIBRARY_AXES.issuperset(axes)
 
     @property
@@ -123,7 +103,7 @@ class Effect(Struct, frozen=True, kw_only=True):
         """The first configuration, as the subject of a sentence: `binding to one CPU`."""
         if self.between_libraries:
             return library(self.cell.cell)
-        text = doing(self.cell.cell, self.other.cell)
+        text = wording.doing(self.cell.cell, self.other.cell)
         return text[:1].lower() + text[1:]
 
     @property
@@ -131,24 +111,24 @@ class Effect(Struct, frozen=True, kw_only=True):
         """The first configuration by what distinguishes it from the second: `one CPU`."""
         if self.between_libraries:
             return library(self.cell.cell)
-        return compared_with(self.other.cell, self.cell.cell)
+        return wording.compared_with(self.other.cell, self.cell.cell)
 
     @property
     def reference(self) -> str:
         """The second configuration, as the other side of the comparison: `the default`."""
         if self.between_libraries:
             return library(self.other.cell)
-        axes = differing_axes(self.cell.cell, self.other.cell)
+        axes = wording.differing_axes(self.cell.cell, self.other.cell)
         if is_default(self.other.cell) and not any(_is_work(axis) for axis in axes):
             return "the default"
-        return compared_with(self.cell.cell, self.other.cell)
+        return wording.compared_with(self.cell.cell, self.other.cell)
 
     @property
     def instruction(self) -> str:
         """What to do to get the first configuration, without a full stop."""
         if self.between_libraries:
             return f"Use {self.subject} instead of {self.reference}"
-        return instruction(self.cell.cell, self.other.cell)
+        return wording.instruction(self.cell.cell, self.other.cell)
 
 
 class Unconfirmed(Struct, frozen=True, kw_only=True):
@@ -164,26 +144,26 @@ class Unconfirmed(Struct, frozen=True, kw_only=True):
     """
 
     effect: Effect
-    reason: OpenReason | Literal["correction"]
+    reason: wording.OpenReason | Literal["correction"]
     cause: str
     launches: int
-    command: CommandLine
+    command: suggested_commands.CommandLine
     duration_s: float
 
     @property
     def looks(self) -> str:
         """What was seen: `Running with 1 thread looks 450× faster than the default.`."""
         effect = self.effect
-        looks = relative_speed(
+        looks = wording.relative_speed(
             effect.comparison.speedup_ratio, words=effect.cell.cell.words_in_sentence
         )
-        return capital(f"{effect.subject} looks {looks} than {effect.reference}.")
+        return wording.capital(f"{effect.subject} looks {looks} than {effect.reference}.")
 
     @property
     def says(self) -> str:
         """The same, with what both configurations have in common: `12 workers: running with …`."""
         title, looks = self.effect.title, self.looks
-        return capital(f"{title}: {looks[:1].lower()}{looks[1:]}") if title else looks
+        return wording.capital(f"{title}: {looks[:1].lower()}{looks[1:]}") if title else looks
 
     @property
     def basis(self) -> str:
@@ -193,8 +173,8 @@ class Unconfirmed(Struct, frozen=True, kw_only=True):
     @property
     def remedy(self) -> str:
         """What decides it: `Confirm with 6 launches of each, about 4 minutes`."""
-        launches = count(self.launches, "launch", "launches")
-        return f"Confirm with {launches} of each, {about_time(self.duration_s)}"
+        launches = wording.count(self.launches, "launch", "launches")
+        return f"Confirm with {launches} of each, {wording.about_time(self.duration_s)}"
 
     @property
     def text(self) -> str:
@@ -203,17 +183,17 @@ class Unconfirmed(Struct, frozen=True, kw_only=True):
         return f"{self.says}{cause} {self.basis}. {self.remedy}: `{self.command.line}`"
 
 
-def why_open(effect: Effect, reason: OpenReason | Literal["correction"]) -> str:
+def why_open(effect: Effect, reason: wording.OpenReason | Literal["correction"]) -> str:
     """Why an effect is not decided, in words: `One launch each`."""
     comparison = effect.comparison
     launches = [len(side.summary.launches) for side in (effect.cell, effect.other)]
     if reason == "one launch":
         return "One launch each" if max(launches) == 1 else "One launch of one of the two"
     if reason == "correction" and not may_lead(effect.cell, effect.other, comparison):
-        return f"Only {count(min(launches), 'launch', 'launches')} of each"
-    bounds = compared_bounds(comparison)
+        return f"Only {wording.count(min(launches), 'launch', 'launches')} of each"
+    bounds = wording.compared_bounds(comparison)
     if reason == "spread" and comparison.interval is None:
-        return capital(bounds)
+        return wording.capital(bounds)
     reasons = {
         "disturbance": "Other programs disturbed the slower one",
         "budget": "The budget ended",
@@ -256,7 +236,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     avoid: Effect | None = None
     best: Effect | None = None
     set: WhatToSet | None = None
-    command: CommandLine | None = None
+    command: suggested_commands.CommandLine | None = None
     race: RaceDecision | None = None
 
     @property
@@ -275,7 +255,7 @@ class Advice(Struct, frozen=True, kw_only=True):
         if self.race is not None:
             return f"{self.race.says} {self.race.basis}"
         if compared_axis(self.result.source.document) == ("commit",):
-            return plain(sides_verdict(self.result))
+            return wording.plain(sides_verdict(self.result))
         if self.use is not None:
             return f"{self.use.instruction}{_compared_libraries(self.use)}."
         if self.kind == "measure":
@@ -310,9 +290,9 @@ def _compared_libraries(use: Effect) -> str:
     """How two libraries compare: no row of a table compares two baselines. Empty for others."""
     if not use.between_libraries:
         return ""
-    pairs = count(use.comparison.pairs, "paired launch", "paired launches")
-    bounds = compared_bounds(use.comparison)
-    speed = headline_speed(use.comparison, use.cell.cell.words_in_sentence)
+    pairs = wording.count(use.comparison.pairs, "paired launch", "paired launches")
+    bounds = wording.compared_bounds(use.comparison)
+    speed = wording.headline_speed(use.comparison, use.cell.cell.words_in_sentence)
     return f": {speed} (95 % CI {bounds}, {pairs})"
 
 
@@ -468,14 +448,14 @@ def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
     effect = max(likely or effects, key=lambda effect: effect.distance)
     sides = effect.cell, effect.other
     needed = effect.comparison.launches_needed or max(_CONFIRMING, result.measure.launches.min)
-    launches = min(needed, MOST_LAUNCHES)
-    line = f"{cell_command(result, effect.cell).line} --launches {launches}"
+    launches = min(needed, suggested_commands.MOST_LAUNCHES)
+    line = f"{suggested_commands.cell_command(result, effect.cell).line} --launches {launches}"
     return Unconfirmed(
         effect=effect,
         reason=result.open_reason(effect.cell) or "correction",
         cause=cause_of(result, effect.slower, clause=True),
         launches=launches,
-        command=CommandLine(line),
+        command=suggested_commands.CommandLine(line),
         duration_s=launches * sum(time_of_launch(side.launches) or 0.0 for side in sides),
     )
 
@@ -561,15 +541,17 @@ def _between_libraries(result: ScenarioResult) -> Iterator[Effect]:
             )
 
 
-def _more_data(result: ScenarioResult) -> CommandLine:
+def _more_data(result: ScenarioResult) -> suggested_commands.CommandLine:
     """The command that is most likely to decide what the result leaves open."""
     run = result.run
     if compared_axis(result.source.document) is not None:
         if result.incomplete is None:
-            return reproduce_command(result, ())
-        return CommandLine(f"{original_command(run).line} --resume")
+            return suggested_commands.reproduce_command(result, ())
+        return suggested_commands.CommandLine(
+            f"{suggested_commands.original_command(run).line} --resume"
+        )
     if result.incomplete is None and run.profile is None and result.ranked:
-        return CommandLine(
+        return suggested_commands.CommandLine(
             shlex.join(("corebound", "run", result.source.path, "--favour-doubtful"))
         )
     words = ["corebound", "run", result.source.path]
@@ -577,4 +559,4 @@ def _more_data(result: ScenarioResult) -> CommandLine:
         # The same again: all of it may take hours where the profile takes minutes.
         words += ["--profile", run.profile] if run.profile is not None else []
         words += [word for key in run.only for word in ("--only", key)]
-    return CommandLine(shlex.join(words))
+    return suggested_commands.CommandLine(shlex.join(words))

@@ -10,19 +10,11 @@ from functools import cached_property
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from corebound.analysis import wording
 from corebound.analysis.host_evidence import shown_by_several
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.triage import CommitEntry, change_factor, commit_entries, triage
-from corebound.analysis.wording import (
-    Label,
-    VerdictWord,
-    count,
-    label,
-    relative_speed,
-    speed_bounds,
-    times,
-)
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import EnvironmentKey, HistoryPoint, Series, is_primary
@@ -253,14 +245,14 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         confirmation = self.assessed[change.id].confirmation
         return "" if confirmation is None else rerun_note(confirmation)
 
-    def label(self, series: Series) -> Label:
+    def label(self, series: Series) -> wording.Label:
         """The name of a series' cell within its scenario."""
         cell = None if series.project else self.cells.get((series.scenario, series.cell))
         if cell is not None:
-            return label(cell)
+            return wording.label(cell)
         short_names = self.environments.get(series.project or "", {})
         name = cell_name(series, short_names) or "the only one"
-        return Label(mode=NO_BINDING_MODE, name=name, more="")
+        return wording.Label(mode=NO_BINDING_MODE, name=name, more="")
 
     def histories_of(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
         """The series of one scenario that have enough points to show a history, by id."""
@@ -380,22 +372,22 @@ def has_history(series: Series) -> bool:
     return series.points.value_count >= needed
 
 
-def change_size(change: Change) -> VerdictWord:
+def change_size(change: Change) -> wording.VerdictWord:
     """The size and direction of a change: `▼ 1.05× slower`."""
     return change_sizes((change,))
 
 
-def change_sizes(changes: Sequence[Change]) -> VerdictWord:
+def change_sizes(changes: Sequence[Change]) -> wording.VerdictWord:
     """The range of sizes of changes in one direction: `▼ 1.05 to 1.31× slower`.
 
     Args:
         changes: At least one change; all have the same unit.
     """
     factors = [change_factor(change) for change in changes]
-    smallest, largest = times(min(factors)), times(max(factors))
+    smallest, largest = wording.times(min(factors)), wording.times(max(factors))
     size = largest if smallest == largest else f"{smallest.removesuffix('×')} to {largest}"
     worse = changes[0].is_regression
-    return VerdictWord(
+    return wording.VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
         word=f"{size} {change_direction(changes[0])}",
@@ -419,7 +411,7 @@ def size_interval(change: Change) -> str:
     interval = change.change_point.interval
     if interval is None or not is_usable_ratio(interval.low, interval.high):
         return ""
-    return speed_bounds(interval.low, interval.high)
+    return wording.speed_bounds(interval.low, interval.high)
 
 
 def size_with_interval(change: Change) -> str:
@@ -535,7 +527,7 @@ def latest_text(series: Series) -> str:
     difference = latest_difference(arrays_of(series))
     values = 1 if difference is None else difference.before + 1
     missing = max(min_values_to_detect() - values, 1)
-    needed = f"a verdict takes at least {count(missing, 'more value')}"
+    needed = f"a verdict takes at least {wording.count(missing, 'more value')}"
     if difference is None:
         return f"one value yet; {needed}"
     speed, words = difference.ratio, ("more", "less")
@@ -545,7 +537,7 @@ def latest_text(series: Series) -> str:
         speed, words = 1 / difference.ratio, ("faster", "slower")
     others = "the value" if difference.before == 1 else f"the mean of {difference.before} values"
     return (
-        f"the latest is {relative_speed(speed, words=words)} than {others} before it"
+        f"the latest is {wording.relative_speed(speed, words=words)} than {others} before it"
         f" ({_prediction(difference)}); {needed}"
     )
 
@@ -557,4 +549,4 @@ def _prediction(difference: LatestDifference) -> str:
     if not is_usable_ratio(interval.low, interval.high):
         return "too few values for an interval"
     inside = "; within their spread" if interval.low <= 1 <= interval.high else ""
-    return f"95 % CI {speed_bounds(interval.low, interval.high)}{inside}"
+    return f"95 % CI {wording.speed_bounds(interval.low, interval.high)}{inside}"

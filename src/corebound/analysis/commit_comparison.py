@@ -12,22 +12,12 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from corebound.analysis import wording
 from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_names import series_name
-from corebound.analysis.wording import (
-    Text,
-    TextSpan,
-    axis_value,
-    count,
-    headline_speed,
-    relative_speed,
-    rich,
-    strong,
-    verdict_word,
-)
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
 from corebound.records.run_record import Commit
@@ -277,7 +267,7 @@ class InterleavedComparison(Struct, frozen=True, kw_only=True):
     exit_code: int = 0
 
 
-def sides_verdict(result: ScenarioResult) -> Text:
+def sides_verdict(result: ScenarioResult) -> wording.Text:
     """The verdict between the sides of a comparison, in a sentence; empty without a comparison.
 
     Args:
@@ -289,23 +279,27 @@ def sides_verdict(result: ScenarioResult) -> Text:
     if len(result.ranked) > 1:
         verdicts = Counter(_decided(result, pair) for pair in result.ranked)
         parts = ", ".join(
-            f"{number} {verdict_word(verdict).word}" for verdict, number in verdicts.items()
+            f"{number} {wording.verdict_word(verdict).word}" for verdict, number in verdicts.items()
         )
-        return rich(strong(parts), f": {len(result.ranked)} comparisons by {axis}.")
+        return wording.rich(wording.strong(parts), f": {len(result.ranked)} comparisons by {axis}.")
     (pair,) = result.ranked
     head, base = (
-        dict(cell.cell.axes)[axis] if axis == "commit" else axis_value(cell.cell, axis)
+        dict(cell.cell.axes)[axis] if axis == "commit" else wording.axis_value(cell.cell, axis)
         for cell in (pair.cell, pair.baseline)
     )
     verdict = _decided(result, pair)
     if verdict == "equivalent":
         margin = percent(result.measure.margin, 0)
-        return rich(strong(head), f" is as fast as {base}, within ±{margin}.")
+        return wording.rich(wording.strong(head), f" is as fast as {base}, within ±{margin}.")
     if verdict == "inconclusive":
-        looks = relative_speed(pair.comparison.speedup_ratio)
-        return rich(strong(head), f" looks {looks} than {base}{_open_because(result)}.")
-    speed = TextSpan(headline_speed(pair.comparison), "good" if verdict == "faster" else "bad")
-    return rich(strong(head), " is ", speed, f" than {base}.")
+        looks = wording.relative_speed(pair.comparison.speedup_ratio)
+        return wording.rich(
+            wording.strong(head), f" looks {looks} than {base}{_open_because(result)}."
+        )
+    speed = wording.TextSpan(
+        wording.headline_speed(pair.comparison), "good" if verdict == "faster" else "bad"
+    )
+    return wording.rich(wording.strong(head), " is ", speed, f" than {base}.")
 
 
 def _open_because(result: ScenarioResult) -> str:
@@ -316,7 +310,7 @@ def _open_because(result: ScenarioResult) -> str:
         return ": not decided yet"
     is_disturbed = all(reason.startswith("disturbed") for reason, _ in counts.discarded)
     word = "disturbed" if is_disturbed else "discarded"
-    launches = count(lost + counts.counted, "launch", "launches")
+    launches = wording.count(lost + counts.counted, "launch", "launches")
     return f"; {lost:,} of {launches} {'was' if lost == 1 else 'were'} {word}"
 
 

@@ -9,17 +9,9 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis import wording
 from corebound.analysis.launch_metrics import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
-from corebound.analysis.wording import (
-    NOT_COMPARED,
-    VerdictWord,
-    compared_bounds,
-    count,
-    open_note,
-    relative_speed,
-    verdict_word,
-)
 from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.scenario.metrics import LESS_MEMORY, PEAK_MEMORY
 from corebound.stats.comparison import Comparison, Verdict
@@ -134,11 +126,11 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         return ("more", "less") if self.more_is_better else ("less", "more")
 
     @property
-    def verdict_word(self) -> VerdictWord:
+    def verdict_word(self) -> wording.VerdictWord:
         """The verdict with its sign, in these words."""
         if self.verdict is None:
-            return NOT_COMPARED
-        known = verdict_word(self.verdict)
+            return wording.NOT_COMPARED
+        known = wording.verdict_word(self.verdict)
         return (
             replace(known, word=self.words[self.verdict == "slower"]) if self.is_finding else known
         )
@@ -148,18 +140,20 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         """The ratio in words: `1.30× slower`; empty if one of the two values is missing."""
         if self.comparison is None:
             return ""
-        return relative_speed(self.comparison.speedup_ratio, digits=self.digits, words=self.words)
+        return wording.relative_speed(
+            self.comparison.speedup_ratio, digits=self.digits, words=self.words
+        )
 
     @property
     def bounds(self) -> str:
         """The interval of the ratio in words, or why there is none; empty without a comparison."""
-        return compared_bounds(self.comparison, digits=self.digits)
+        return wording.compared_bounds(self.comparison, digits=self.digits)
 
     @property
     def change(self) -> str:
         """The ratio with its interval in words: `1.30× slower (95 % CI 1.21–1.39)`."""
         if self.comparison is None:
-            return NOT_COMPARED.word
+            return wording.NOT_COMPARED.word
         if self.comparison.interval is None:
             return f"looks {self.ratio_text} ({self.bounds})"
         return f"{self.ratio_text} (95 % CI {self.bounds})"
@@ -169,8 +163,8 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         """The change with its interval, and the verdict in words."""
         if self.verdict is None:
             return "no result"
-        word = verdict_word(self.verdict).word
-        words = () if self.is_finding else (word, open_note(self.comparison))
+        word = wording.verdict_word(self.verdict).word
+        words = () if self.is_finding else (word, wording.open_note(self.comparison))
         return ", ".join(filter(None, (self.change, *words, self.note)))
 
     @property
@@ -217,7 +211,7 @@ def comparison_summary(rows: Sequence[ComparedRow], noun: tuple[str, str]) -> st
         noun: The name of one row, singular and plural.
     """
     unclear, unknown = count_no_difference(rows), count_not_compared(rows)
-    text = f"{count(len(rows) - unknown, *noun)} compared, {unclear:,} without a clear difference"
+    text = f"{wording.count(len(rows) - unknown, *noun)} compared, {unclear:,} without a clear difference"
     return f"{text}; {unknown:,} more not compared, because a value is missing" if unknown else text
 
 

@@ -22,16 +22,7 @@ from corebound.analysis.wording import ONE_LAUNCH, TOO_WIDE, compared_bounds, fu
 from corebound.machine.topology import Topology
 from corebound.records.run_record import Run
 from corebound.scenario.metrics import Metric, words_of
-from corebound.stats.between_hosts import (
-    FLEET_ALPHA,
-    ClassDifference,
-    ClassEstimate,
-    Deviation,
-    HostValue,
-    compare_classes,
-    deviations,
-    estimate_class,
-)
+from corebound.stats import between_hosts
 from corebound.stats.comparison import Verdict, verdict_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.intervals import CONFIDENCE, Interval, is_usable_ratio
@@ -241,7 +232,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
     host: HostSummary
     cell: HostCell
-    deviation: Deviation
+    deviation: between_hosts.Deviation
 
 
 class ClassResult(Struct, frozen=True, kw_only=True):
@@ -258,7 +249,7 @@ class ClassResult(Struct, frozen=True, kw_only=True):
 
     hardware: HardwareClass
     members: tuple[Member, ...]
-    estimate: ClassEstimate | None
+    estimate: between_hosts.ClassEstimate | None
     interval: Interval | None
     verdict: Verdict | None
     without: tuple[tuple[str, str], ...]
@@ -297,7 +288,7 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     kind: Kind
     metric: Metric | None
     classes: tuple[ClassResult, ...]
-    difference: ClassDifference | None
+    difference: between_hosts.ClassDifference | None
     differs: bool
 
     @property
@@ -427,7 +418,7 @@ class _Group(Struct, frozen=True, kw_only=True):
     """The values of one class in one row, before they are judged."""
 
     hardware: HardwareClass
-    values: tuple[tuple[HostSummary, HostCell, HostValue], ...]
+    values: tuple[tuple[HostSummary, HostCell, between_hosts.HostValue], ...]
     without: tuple[tuple[str, str], ...]
 
 
@@ -491,7 +482,7 @@ def _group(
     by_host: Mapping[str, HostCell],
     kind: Kind,
 ) -> _Group:
-    values: list[tuple[HostSummary, HostCell, HostValue]] = []
+    values: list[tuple[HostSummary, HostCell, between_hosts.HostValue]] = []
     without: list[tuple[str, str]] = []
     for host in hosts:
         cell = by_host.get(host.id)
@@ -504,7 +495,7 @@ def _group(
     return _Group(hardware=hardware, values=tuple(values), without=tuple(without))
 
 
-def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
+def host_value(cell: HostCell, kind: Kind) -> between_hosts.HostValue | None:
     """A host's value with the variance of its error; None without a usable interval.
 
     The variance is that of the normal value with the same 95 % interval. With few launches
@@ -519,14 +510,14 @@ def host_value(cell: HostCell, kind: Kind) -> HostValue | None:
         return None
     error = math.log(bounds[1] / bounds[0]) / 2 / _NORMAL_REACH
     # A clock coarser than the differences between launches gives an interval without width.
-    return HostValue(log=math.log(ratio), variance=max(error, 1e-6) ** 2)
+    return between_hosts.HostValue(log=math.log(ratio), variance=max(error, 1e-6) ** 2)
 
 
 def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
     """Find outliers and differences among all rows of all scenarios together."""
     rows = [row for _, own in drafts for row in own]
     groups = [group for row in rows for group in row.groups]
-    tested = deviations(
+    tested = between_hosts.deviations(
         [[value for _, _, value in group.values] for group in groups],
         [[host.id for host, _, _ in group.values] for group in groups],
     )
@@ -542,13 +533,13 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
         for row in rows
     ]
     tests = [
-        compare_classes([each.estimate for each in own if each.estimate is not None])
+        between_hosts.compare_classes([each.estimate for each in own if each.estimate is not None])
         if row.kind == "speedup"
         else None
         for row, own in zip(rows, classes, strict=True)
     ]
     p_values = [test.p_value if test is not None else None for test in tests]
-    differing = holm(p_values, alpha=FLEET_ALPHA)
+    differing = holm(p_values, alpha=between_hosts.FLEET_ALPHA)
     judged = (
         ConfigurationRow(
             key=row.key,
@@ -568,14 +559,14 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
 
 
 def _class_result(
-    group: _Group, tested: Sequence[Deviation], row: _Row, outliers: Container[str]
+    group: _Group, tested: Sequence[between_hosts.Deviation], row: _Row, outliers: Container[str]
 ) -> ClassResult:
     members = tuple(
         Member(host=host, cell=cell, deviation=deviation)
         for (host, cell, _), deviation in zip(group.values, tested, strict=True)
     )
     agreeing = [(cell, value) for host, cell, value in group.values if host.id not in outliers]
-    estimate = estimate_class([value for _, value in agreeing]) if agreeing else None
+    estimate = between_hosts.estimate_class([value for _, value in agreeing]) if agreeing else None
     interval = estimate.interval if estimate is not None else None
     if len(agreeing) == 1:
         cell = agreeing[0][0]

@@ -44,15 +44,9 @@ from corebound.records.calibration import Noise
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import cell_identity
+from corebound.stats import intervals
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.comparison import Comparison, ModeComparison
-from corebound.stats.intervals import (
-    Ends,
-    Interval,
-    interval_pair,
-    is_usable_spread,
-    ratio_interval_pair,
-)
 from corebound.stats.launch_summary import CellSummary, value_ends, value_of
 from corebound.stats.server_summary import StreamedCell, TypicalValue, summarise_served
 
@@ -68,13 +62,13 @@ def attributes(result: object | None, *names: str) -> dict[str, Any]:
     }
 
 
-def _spread_pair(interval: Interval | None) -> Ends | None:
-    if interval is None or not is_usable_spread(interval.low, interval.high):
+def _spread_pair(interval: intervals.Interval | None) -> intervals.Ends | None:
+    if interval is None or not intervals.is_usable_spread(interval.low, interval.high):
         return None
     return interval.low, interval.high
 
 
-def interval_columns(name: str, ends: Ends | None, unit: str = "") -> dict[str, Any]:
+def interval_columns(name: str, ends: intervals.Ends | None, unit: str = "") -> dict[str, Any]:
     """The two ends of an interval, as `{name}_low{unit}` and `{name}_high{unit}`."""
     low, high = ends or (None, None)
     return {f"{name}_low{unit}": low, f"{name}_high{unit}": high}
@@ -88,9 +82,9 @@ def _modes_document(by_mode: ModeComparison | None) -> dict[str, Any] | None:
     return {
         "decides": "same mode" if by_mode.is_same_mode else "both modes",
         "same_mode_speedup_ratio": modes.speedup_ratio,
-        "same_mode_speedup_interval": ratio_interval_pair(modes.interval),
+        "same_mode_speedup_interval": intervals.ratio_interval_pair(modes.interval),
         "both_modes_speedup_ratio": by_mode.expected_ratio,
-        "both_modes_speedup_interval": ratio_interval_pair(by_mode.expected_interval),
+        "both_modes_speedup_interval": intervals.ratio_interval_pair(by_mode.expected_interval),
         "slow_ratio": modes.slow_ratio,
         "cell_fast": to_builtins(modes.share("cell")),
         "baseline_fast": to_builtins(modes.share("baseline")),
@@ -132,7 +126,7 @@ def cell_document(
         "duplicates": [duplicate.id for duplicate in cell.duplicates],
         "statuses": dict(summary.counts),
         "median_ns": cell.times.median_ns,
-        "median_interval_ns": interval_pair(cell.times.interval),
+        "median_interval_ns": intervals.interval_pair(cell.times.interval),
         "metrics": [
             {
                 **attributes(each.cell.metric, "name", "unit", "better"),
@@ -142,7 +136,7 @@ def cell_document(
             for each in cell.reported
         ],
         "p99_ns": summary.p99_ns,
-        "p99_interval_ns": interval_pair(summary.p99_interval),
+        "p99_interval_ns": intervals.interval_pair(summary.p99_interval),
         "cpu_median_ns": summary.cpu_median_ns,
         "launch_medians_ns": [launch.wall_median_ns for launch in summary.launches],
         "unsettled_launches": summary.unsettled,
@@ -178,10 +172,10 @@ def cell_row(cell: CellResult) -> dict[str, Any]:
     ends = comparison.speedup_interval if comparison else None
     return {
         "median_ns": cell.times.median_ns,
-        **interval_columns("median", interval_pair(cell.times.interval), "_ns"),
+        **interval_columns("median", intervals.interval_pair(cell.times.interval), "_ns"),
         **metric_columns(summary),
         "p99_ns": summary.p99_ns,
-        **interval_columns("p99", interval_pair(summary.p99_interval), "_ns"),
+        **interval_columns("p99", intervals.interval_pair(summary.p99_interval), "_ns"),
         "cpu_median_ns": summary.cpu_median_ns,
         **_span_columns("cpu", cell, lambda launch: cpu_ns.get(launch.id), "_ns"),
         "spread_ratio": summary.spread_ratio,
@@ -275,7 +269,7 @@ def streamed_document(streamed: StreamedCell) -> dict[str, Any]:
 def _estimate(name: str, estimate: TypicalValue | None) -> dict[str, Any]:
     if estimate is None:
         return {name: None, f"{name}_interval": None}
-    return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
+    return {name: estimate.value, f"{name}_interval": intervals.interval_pair(estimate.interval)}
 
 
 def _workers(cell: CellResult, host: Host) -> dict[str, Any]:
@@ -534,7 +528,7 @@ def _configuration_document(
             {
                 "class": names[each.hardware],
                 name if metric is None else "value": value(each.value),
-                "interval": ends(interval_pair(each.interval)),
+                "interval": ends(intervals.interval_pair(each.interval)),
                 "verdict": each.verdict,
                 "spread": math.expm1(each.estimate.spread)
                 if each.estimate is not None and each.estimate.spread is not None

@@ -15,12 +15,7 @@ from corebound.diagnosis.evidence import moves, total
 from corebound.machine.topology import Topology
 from corebound.records.launch_record import CONTINUES, Launch, Status
 from corebound.records.telemetry import Cause, HostCounter, HostOverTime, QuotaUse
-from corebound.stats.interference import (
-    is_mostly_disturbed,
-    is_refused,
-    refusal_of,
-    select_undisturbed,
-)
+from corebound.stats import interference
 from corebound.stats.launch_summary import is_too_short
 from corebound.stats.server_summary import BY_P90, BY_TAIL
 from corebound.units import cpu_quota, duration, percent, size
@@ -133,8 +128,8 @@ def span_of(
 
 def _select_behind(launches: Iterable[Launch]) -> list[Launch]:
     """Those of a cell's launches that its value is computed from."""
-    return select_undisturbed(
-        [launch for launch in launches if launch.status == "ok"], is_mostly_disturbed
+    return interference.select_undisturbed(
+        [launch for launch in launches if launch.status == "ok"], interference.is_mostly_disturbed
     )
 
 
@@ -303,7 +298,7 @@ def fix_of(launch: Launch, others: Iterable[Launch]) -> str:
         others: All launches of its run, or of its cell.
     """
     fix = launch.fix or ""
-    if not is_refused(launch):
+    if not interference.is_refused(launch):
         return fix
     was_repeated = any(
         other.cell.id == launch.cell.id
@@ -367,7 +362,7 @@ def _discarded_as(launch: Launch) -> str:
         return "too slow for the budget"
     if disturbance is None or not (disturbance.refused or launch.status == "ok"):
         return _NOT_COUNTED.get(launch.status, launch.status)
-    refusal = refusal_of(launch)
+    refusal = interference.refusal_of(launch)
     if refusal == "unlike threads":
         return "busy threads differed from the baseline"
     if refusal == "partner disturbed" or not disturbance.by:
@@ -447,7 +442,7 @@ def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:
     return LaunchCounts(
         counted=len(measuring) - skipped - len(lost),
         disturbed=sum(
-            launch.status == "ok" and is_mostly_disturbed(launch)
+            launch.status == "ok" and interference.is_mostly_disturbed(launch)
             for launch in measuring
             if id(launch) not in lost
         ),

@@ -10,16 +10,9 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from corebound.exchange import result_files
 from corebound.exchange.measures import measure_of, more_is_better
 from corebound.exchange.reading import DAMAGED, Unreadable, parse_json, reporting_damage
-from corebound.exchange.result_files import (
-    Context,
-    commit_of,
-    committed_at,
-    key_of,
-    point_of,
-    series_of,
-)
 from corebound.records import atomic_write
 from corebound.records.history import HistoryPoint, Series
 from corebound.text import web_address
@@ -33,7 +26,7 @@ _RATES = {"benchmarkjs", "pytest", "customBiggerIsBetter"}
 _Results: TypeAlias = list[tuple[str, str, bool, HistoryPoint]]
 
 
-def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
+def read(path: Path, context: result_files.Context) -> Iterator[Series | Unreadable]:
     """Read the whole history of a file.
 
     Each value is of one run of the tool, so it is one launch. What a tool prints as the range has
@@ -61,11 +54,11 @@ def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
                 yield Unreadable(f"{suite}, entry {number}: {error.what}", error.fix)
         for name, results in benchmarks.items():
             for (unit, is_rate), points in _by_unit(results).items():
-                yield series_of(
+                yield result_files.series_of(
                     context,
                     points,
                     scenario=name,
-                    cell=key_of({"suite": suite}),
+                    cell=result_files.key_of({"suite": suite}),
                     unit=unit,
                     more_is_better=is_rate,
                     commit_url=commit_url,
@@ -87,14 +80,14 @@ def _by_unit(results: _Results) -> dict[tuple[str, bool], list[HistoryPoint]]:
 
 
 def _read_entry(
-    entry: Mapping[str, Any], benchmarks: dict[str, _Results], context: Context
+    entry: Mapping[str, Any], benchmarks: dict[str, _Results], context: result_files.Context
 ) -> Iterator[Unreadable]:
     about = entry["commit"]
     at = context.moment(datetime.fromtimestamp(entry["date"] / 1000, UTC).isoformat())
-    commit = context.commit or commit_of(
+    commit = context.commit or result_files.commit_of(
         about.get("id"),
         subject=about.get("message", ""),
-        at=committed_at(about.get("timestamp"), at),
+        at=result_files.committed_at(about.get("timestamp"), at),
     )
     tool = entry.get("tool")
     for number, benchmark in enumerate(entry["benches"], start=1):
@@ -106,7 +99,7 @@ def _read_entry(
         is_rate = tool in _RATES or (tool != "customSmallerIsBetter" and more_is_better(unit))
         name, scale, _ = measure_of(unit)
         is_time = name == "ns" and not is_rate
-        point = point_of(
+        point = result_files.point_of(
             [benchmark.get("value")], scale=scale if is_time else 1.0, at=at, commit=commit
         )
         result = unit, name if is_time else unit, is_rate, point

@@ -6,17 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from corebound.exchange import result_files
 from corebound.exchange.reading import DAMAGED, Unreadable, clean, reporting_damage
-from corebound.exchange.result_files import (
-    Context,
-    commit_of,
-    environment_of,
-    key_of,
-    median_of,
-    point_of,
-    read_json,
-    series_of,
-)
 from corebound.records.history import Series
 
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -24,7 +15,7 @@ _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _AGGREGATES = ("median", "mean")
 
 
-def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
+def read(path: Path, context: result_files.Context) -> Iterator[Series | Unreadable]:
     """Read every benchmark of a file.
 
     All repetitions run in one process, so the median of their real times is one launch.
@@ -32,7 +23,7 @@ def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
     Raises:
         Unreadable: The file is damaged or in another format.
     """
-    content = read_json(path)
+    content = result_files.read_json(path)
     about = content.get("context") if isinstance(content, dict) else None
     if not isinstance(about, dict) or not isinstance(content.get("benchmarks"), list):
         raise Unreadable(
@@ -53,24 +44,27 @@ def read(path: Path, context: Context) -> Iterator[Series | Unreadable]:
 
 
 def _series(
-    name: str, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any], context: Context
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    about: Mapping[str, Any],
+    context: result_files.Context,
 ) -> Series | None:
     launches, missing = _value(rows)
     if not launches and missing is None:
         return None
     at = context.moment(about.get("date"))
-    point = point_of(
+    point = result_files.point_of(
         launches,
         at=at,
         # Written by `--benchmark_context=commit=HASH`.
-        commit=context.commit or commit_of(about.get("commit"), at=at),
-        environment_key=environment_of(
+        commit=context.commit or result_files.commit_of(about.get("commit"), at=at),
+        environment_key=result_files.environment_of(
             {"cpus": about.get("num_cpus"), "library build": about.get("library_build_type")}
         ),
         missing=missing,
     )
     scenario, host = name.partition("/")[0], about.get("host_name")
-    return series_of(context, [point], scenario=scenario, cell=_cell(name), host=host)
+    return result_files.series_of(context, [point], scenario=scenario, cell=_cell(name), host=host)
 
 
 def _value(rows: Sequence[Mapping[str, Any]]) -> tuple[list[object], str | None]:
@@ -80,7 +74,7 @@ def _value(rows: Sequence[Mapping[str, Any]]) -> tuple[list[object], str | None]
         row for row in rows if row.get("run_type", "iteration") == "iteration" and not _failure(row)
     ]
     if repetitions:
-        return [median_of([*map(_real_time_ns, repetitions)])], None
+        return [result_files.median_of([*map(_real_time_ns, repetitions)])], None
     for name in _AGGREGATES:
         for row in rows:
             if row.get("aggregate_name") == name and not _failure(row):
@@ -112,6 +106,6 @@ def _cell(name: str) -> str:
     parts = name.split("/")[1:]
     named = [part.partition(":")[::2] for part in parts if ":" in part]
     if len(dict(named)) < len(named):
-        return key_of({"arguments": "/".join(parts)})
+        return result_files.key_of({"arguments": "/".join(parts)})
     plain = "/".join(part for part in parts if ":" not in part)
-    return key_of({**({"arguments": plain} if plain else {}), **dict(named)})
+    return result_files.key_of({**({"arguments": plain} if plain else {}), **dict(named)})

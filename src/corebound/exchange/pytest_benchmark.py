@@ -7,18 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from corebound.exchange import result_files
 from corebound.exchange.reading import Unreadable, reporting_damage
-from corebound.exchange.result_files import (
-    Context,
-    commit_of,
-    committed_at,
-    each_row,
-    environment_of,
-    key_of,
-    point_of,
-    read_json,
-    series_of,
-)
 from corebound.records.history import EnvironmentKey, Series
 from corebound.records.run_record import Commit
 
@@ -27,7 +17,7 @@ _S = 1e9
 _UNWRITABLE = "UNSERIALIZABLE["
 
 
-def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
+def read(path: Path, context: result_files.Context) -> Iterable[Series | Unreadable]:
     """Read every benchmark of a file.
 
     All rounds of a benchmark run in one process, so the median of its rounds is one launch.
@@ -35,7 +25,7 @@ def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
     Raises:
         Unreadable: The file is damaged or in another format.
     """
-    content = read_json(path)
+    content = result_files.read_json(path)
     machine = content.get("machine_info") if isinstance(content, dict) else None
     if not isinstance(machine, dict):
         raise Unreadable(
@@ -53,7 +43,7 @@ def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
         scenario, cell = key if keys[key] == 1 else _key(benchmark, by_id=True)
         stats = benchmark.get("stats")
         failed = "failed" if benchmark.get("has_error") else None
-        point = point_of(
+        point = result_files.point_of(
             [] if failed else [stats.get("median") if isinstance(stats, Mapping) else None],
             scale=_S,
             at=at,
@@ -62,9 +52,9 @@ def read(path: Path, context: Context) -> Iterable[Series | Unreadable]:
             missing=failed,
         )
         host = machine.get("node")
-        return series_of(context, [point], scenario=scenario, cell=cell, host=host)
+        return result_files.series_of(context, [point], scenario=scenario, cell=cell, host=host)
 
-    return each_row(benchmarks, series)
+    return result_files.each_row(benchmarks, series)
 
 
 def _key(benchmark: Mapping[str, Any], *, by_id: bool = False) -> tuple[str, str]:
@@ -79,15 +69,15 @@ def _key(benchmark: Mapping[str, Any], *, by_id: bool = False) -> tuple[str, str
         str(value).startswith(_UNWRITABLE) for value in params.values()
     )
     if params and is_written and not by_id:
-        return test, key_of(params)
-    return test, key_of({"param": param} if param else {})
+        return test, result_files.key_of(params)
+    return test, result_files.key_of({"param": param} if param else {})
 
 
 def _environment(machine: Mapping[str, Any], options: Mapping[str, Any]) -> EnvironmentKey:
     cpu = machine.get("cpu") or {}
     if not isinstance(cpu, Mapping):
         cpu = {"brand_raw": cpu}
-    return environment_of(
+    return result_files.environment_of(
         {
             "cpu": cpu.get("brand_raw") or cpu.get("brand"),
             "kernel": machine.get("release"),
@@ -104,8 +94,8 @@ def _environment(machine: Mapping[str, Any], options: Mapping[str, Any]) -> Envi
 
 def _commit(commit: Mapping[str, Any], at: str) -> Commit | None:
     # `time` has the author's or the committer's zone, and may be absent.
-    return commit_of(
+    return result_files.commit_of(
         commit.get("id"),
-        at=committed_at(commit.get("time"), at),
+        at=result_files.committed_at(commit.get("time"), at),
         dirty=bool(commit.get("dirty")),
     )

@@ -15,19 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import HostError
-from corebound.machine import procfs
+from corebound.machine import procfs, sysfs
 from corebound.machine.cgroups import Cpuset, cpuset, quotas
-from corebound.machine.sysfs import (
-    LIVE,
-    Files,
-    Tree,
-    numbered_entries,
-    read_cpu_list,
-    read_cpu_mask,
-    read_integer,
-    read_size_bytes,
-    read_text,
-)
 from corebound.machine.topology import (
     MOST_CPUS,
     Cache,
@@ -48,7 +37,7 @@ from corebound.units import size
 _SAME_KIND_RATIO = 1.1
 
 
-def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
+def core_kinds(tree: sysfs.Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
     """The kind of each CPU's core; empty if the machine shows one kind only.
 
     The sources, in order: Intel's two performance-monitoring units, the kernel's
@@ -71,10 +60,10 @@ def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
     return kinds
 
 
-def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
-    fast = read_cpu_list(tree, "sys/devices/cpu_core/cpus") or frozenset()
-    slow = (read_cpu_list(tree, "sys/devices/cpu_atom/cpus") or frozenset()) | (
-        read_cpu_list(tree, "sys/devices/cpu_lowpower/cpus") or frozenset()
+def _by_unit(tree: sysfs.Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
+    fast = sysfs.read_cpu_list(tree, "sys/devices/cpu_core/cpus") or frozenset()
+    slow = (sysfs.read_cpu_list(tree, "sys/devices/cpu_atom/cpus") or frozenset()) | (
+        sysfs.read_cpu_list(tree, "sys/devices/cpu_lowpower/cpus") or frozenset()
     )
     if not fast or not slow:
         return {}
@@ -87,7 +76,7 @@ def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
     return kinds
 
 
-def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
+def _values(tree: sysfs.Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
     """The number in one file for every CPU; empty if any CPU has none."""
     values: dict[CpuId, int] = {}
     for cpu in cpus:
@@ -113,7 +102,7 @@ _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
 
 
-def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) -> Topology:
+def topology(tree: sysfs.Tree, *, where: str, affinity: frozenset[int] | None = None) -> Topology:
     """Read a machine's topology.
 
     Args:
@@ -168,15 +157,17 @@ def topology(tree: Tree, *, where: str, affinity: frozenset[int] | None = None) 
     )
 
 
-def _count(tree: Tree, path: str) -> int | None:
+def _count(tree: sysfs.Tree, path: str) -> int | None:
     """The number in a file; None if there is none, or if it is -1, the kernel's "unknown"."""
-    value = read_integer(tree, path)
+    value = sysfs.read_integer(tree, path)
     return value if value is not None and value >= 0 else None
 
 
-def _entries(tree: Tree, folder: str, prefix: str) -> tuple[int, ...]:
+def _entries(tree: sysfs.Tree, folder: str, prefix: str) -> tuple[int, ...]:
     """The numbers in a directory's entries, as far as the kernel could use them."""
-    return tuple(entry for entry in numbered_entries(tree, folder, prefix) if entry < MOST_CPUS)
+    return tuple(
+        entry for entry in sysfs.numbered_entries(tree, folder, prefix) if entry < MOST_CPUS
+    )
 
 
 class _FoundCpus(NamedTuple):
@@ -188,7 +179,7 @@ class _FoundCpus(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _FoundCpus:
+def _find_cpus(tree: sysfs.Tree, affinity: frozenset[int] | None, group: Cpuset) -> _FoundCpus:
     """Find the CPUs that are online; our affinity and cpuset win over a /sys that denies them.
 
     All CPUs of the affinity of a running process and of a cpuset's effective list are online. A
@@ -198,12 +189,12 @@ def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _F
     # The kernel removes the topology of a CPU that goes offline. On kernels without an
     # `online` file this is the only sign.
     described = frozenset(cpu for cpu in folders if tree.names(f"{_CPUS}/cpu{cpu}/topology"))
-    listed = read_cpu_list(tree, f"{_CPUS}/online") or frozenset()
-    switches = {cpu: read_text(tree, f"{_CPUS}/cpu{cpu}/online") for cpu in folders}
-    down = (read_cpu_list(tree, f"{_CPUS}/offline") or frozenset()) - {
+    listed = sysfs.read_cpu_list(tree, f"{_CPUS}/online") or frozenset()
+    switches = {cpu: sysfs.read_text(tree, f"{_CPUS}/cpu{cpu}/online") for cpu in folders}
+    down = (sysfs.read_cpu_list(tree, f"{_CPUS}/offline") or frozenset()) - {
         cpu for cpu, switch in switches.items() if switch == "1"
     } | {cpu for cpu, switch in switches.items() if switch == "0"}
-    present = read_cpu_list(tree, f"{_CPUS}/present") or frozenset()
+    present = sysfs.read_cpu_list(tree, f"{_CPUS}/present") or frozenset()
     shown = (described or folders or present) - down
     own = _own_list(tree, b"Cpus_allowed_list") if affinity is None else affinity
     limits = [frozenset(map(CpuId, limit)) for limit in (own, group.cpus) if limit]
@@ -233,7 +224,7 @@ def _find_cpus(tree: Tree, affinity: frozenset[int] | None, group: Cpuset) -> _F
     return _FoundCpus(tuple(sorted(online)), tuple(sorted(folders - online)), may, notes)
 
 
-def _own_list(tree: Tree, name: bytes) -> frozenset[CpuId] | None:
+def _own_list(tree: sysfs.Tree, name: bytes) -> frozenset[CpuId] | None:
     """A list in /proc/self/status; None if it is absent or malformed."""
     text = procfs.line_value((tree.read("proc/self/status") or "").encode(), name)
     try:
@@ -250,7 +241,7 @@ class _Ids(Struct, frozen=True, kw_only=True):
     core: int | None
 
 
-def _ids(tree: Tree, cpu: CpuId) -> _Ids:
+def _ids(tree: sysfs.Tree, cpu: CpuId) -> _Ids:
     folder = f"{_CPUS}/cpu{cpu}/topology"
     return _Ids(
         package=_count(tree, f"{folder}/physical_package_id"),
@@ -259,20 +250,20 @@ def _ids(tree: Tree, cpu: CpuId) -> _Ids:
     )
 
 
-def _siblings(tree: Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | None:
+def _siblings(tree: sysfs.Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | None:
     """The CPUs that share something with `cpu`, from the file's new name or its old one."""
     folder = f"{_CPUS}/cpu{cpu}/topology"
     for name in (new, old):
         for found in (
-            read_cpu_list(tree, f"{folder}/{name}_list"),
-            read_cpu_mask(tree, f"{folder}/{name}"),
+            sysfs.read_cpu_list(tree, f"{folder}/{name}_list"),
+            sysfs.read_cpu_mask(tree, f"{folder}/{name}"),
         ):
             if found is not None:
                 return found
     return None
 
 
-def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
+def _cores(tree: sysfs.Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
     """The key of each CPU's physical core."""
     ids = {cpu: _ids(tree, cpu) for cpu in cpus}
     package = _packages(tree, ids)
@@ -292,7 +283,7 @@ def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
 
 
 def _core_groups(
-    tree: Tree, ids: Mapping[CpuId, _Ids], package: Mapping[CpuId, int]
+    tree: sysfs.Tree, ids: Mapping[CpuId, _Ids], package: Mapping[CpuId, int]
 ) -> list[tuple[CpuId, ...]]:
     """The CPUs of each physical core, by number; no CPU is in two cores."""
     groups: list[tuple[CpuId, ...]] = []
@@ -314,14 +305,14 @@ def _core_groups(
     return groups
 
 
-def instructions(tree: Tree = LIVE) -> frozenset[str]:
+def instructions(tree: sysfs.Tree = sysfs.LIVE) -> frozenset[str]:
     """The instruction sets of the first CPU, by the kernel's names; empty if it shows none."""
     blocks = procfs.cpuinfo(tree.read("proc/cpuinfo") or "")
     block = blocks[0] if blocks else {}
     return frozenset((block.get("flags") or block.get("Features") or "").split())
 
 
-def _has_compute_units(tree: Tree) -> bool:
+def _has_compute_units(tree: sysfs.Tree) -> bool:
     """Whether old kernels report two cores of one AMD compute unit as siblings.
 
     In families 21 and 22 the two share a front end and a cache, but have separate integer
@@ -333,7 +324,7 @@ def _has_compute_units(tree: Tree) -> bool:
     return is_amd and fields.get("cpu family") in {"21", "22"}
 
 
-def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
+def _packages(tree: sysfs.Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
     """Number the packages: by the kernel's number if it is unique, else by a free one."""
     groups: list[tuple[CpuId, ...]] = []
     remaining = dict.fromkeys(ids)
@@ -367,7 +358,7 @@ def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
 
 
 def _caches(
-    tree: Tree, cpus: tuple[CpuId, ...], cores: Mapping[CpuId, CoreKey]
+    tree: sysfs.Tree, cpus: tuple[CpuId, ...], cores: Mapping[CpuId, CoreKey]
 ) -> tuple[Cache, ...]:
     """The last-level caches; a CPU that belongs to one is not examined again."""
     caches: list[Cache] = []
@@ -397,51 +388,51 @@ class _LastLevel(Struct, frozen=True, kw_only=True):
     behind: frozenset[CpuId]
 
 
-def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
+def _last_level(tree: sysfs.Tree, cpu: CpuId) -> _LastLevel | None:
     """The outermost data or unified cache with a list of the CPUs that share it."""
     folder = f"{_CPUS}/cpu{cpu}/cache"
     levels = []
     for index in _entries(tree, folder, "index"):
         base = f"{folder}/index{index}"
         level = _count(tree, f"{base}/level")
-        if level and read_text(tree, f"{base}/type") != "Instruction":
+        if level and sysfs.read_text(tree, f"{base}/type") != "Instruction":
             levels.append((level, base))
     for level, base in sorted(levels, key=lambda candidate: -candidate[0]):
-        size = read_size_bytes(tree, f"{base}/size")
-        behind = read_cpu_list(tree, f"{base}/shared_cpu_list")
+        size = sysfs.read_size_bytes(tree, f"{base}/size")
+        behind = sysfs.read_cpu_list(tree, f"{base}/shared_cpu_list")
         if behind is None:
-            behind = read_cpu_mask(tree, f"{base}/shared_cpu_map")
+            behind = sysfs.read_cpu_mask(tree, f"{base}/shared_cpu_map")
         # Xeon Phi reports its memory-side cache as an L3 of size 0.
         if behind is not None and size != 0:
             return _LastLevel(level=level, size_bytes=size, behind=behind)
     return None
 
 
-def _cpus_by_node(tree: Tree) -> dict[NodeId, frozenset[CpuId]]:
+def _cpus_by_node(tree: sysfs.Tree) -> dict[NodeId, frozenset[CpuId]]:
     """The CPUs that each node lists."""
-    numbers = read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
+    numbers = sysfs.read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
     listed = {}
     for node in map(NodeId, sorted(numbers)):
-        cpus = read_cpu_list(tree, f"{_NODES}/node{node}/cpulist")
+        cpus = sysfs.read_cpu_list(tree, f"{_NODES}/node{node}/cpulist")
         if cpus is None:
-            cpus = read_cpu_mask(tree, f"{_NODES}/node{node}/cpumap")
+            cpus = sysfs.read_cpu_mask(tree, f"{_NODES}/node{node}/cpumap")
         if cpus is not None:
             listed[node] = cpus
     return listed
 
 
 def _nodes(
-    tree: Tree,
+    tree: sysfs.Tree,
     listed: Mapping[NodeId, frozenset[CpuId]],
     online: frozenset[CpuId],
     limits: Sequence[frozenset[int]],
 ) -> tuple[Node, ...]:
     nodes = []
-    numbers = read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
+    numbers = sysfs.read_cpu_list(tree, f"{_NODES}/online") or _entries(tree, _NODES, "node")
     ids = tuple(NodeId(node) for node in sorted(numbers))
     for node, cpus in listed.items():
         folder = f"{_NODES}/node{node}"
-        distances = (read_text(tree, f"{folder}/distance") or "").split()
+        distances = (sysfs.read_text(tree, f"{folder}/distance") or "").split()
         # One distance for each online node, in order, without gaps.
         has_distances = len(distances) == len(ids) and all(
             re.fullmatch(r"[0-9]{1,9}", distance) for distance in distances
@@ -460,7 +451,7 @@ def _nodes(
     return tuple(nodes)
 
 
-def _memory_bytes(tree: Tree, path: str) -> int | None:
+def _memory_bytes(tree: sysfs.Tree, path: str) -> int | None:
     total = re.search(r"MemTotal:\s+([0-9]{1,15}) kB", tree.read(path) or "")
     return int(total[1]) << 10 if total else None
 
@@ -492,7 +483,7 @@ def _with_total(
 
 
 def _contradictions(
-    tree: Tree,
+    tree: sysfs.Tree,
     nodes: Sequence[Node],
     listed: Mapping[NodeId, frozenset[CpuId]],
     found: _FoundCpus,
@@ -505,7 +496,7 @@ def _contradictions(
         yield f"The nodes list CPUs {cpu_list(unknown)}, which this machine does not have."
     if nodes and (without := set(found.online) - counts.keys()):
         yield f"No node lists CPUs {cpu_list(without)}."
-    has_memory = read_cpu_list(tree, f"{_NODES}/has_memory")
+    has_memory = sysfs.read_cpu_list(tree, f"{_NODES}/has_memory")
     stocked = {node.id for node in nodes if node.memory_bytes != 0}
     if has_memory is not None and (wrong := has_memory ^ stocked):
         yield f"/{_NODES}/has_memory and the nodes' sizes disagree about nodes {cpu_list(wrong)}."
@@ -534,7 +525,7 @@ def saved_topology(root: Path) -> Topology:
             where=str(root),
             fix="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
         )
-    return topology(Files(root), where=str(root))
+    return topology(sysfs.Files(root), where=str(root))
 
 
 def live_topology() -> Topology:
@@ -543,4 +534,4 @@ def live_topology() -> Topology:
     Raises:
         HostError: `/sys` is missing, as in some containers.
     """
-    return topology(LIVE, where="/", affinity=frozenset(os.sched_getaffinity(0)))
+    return topology(sysfs.LIVE, where="/", affinity=frozenset(os.sched_getaffinity(0)))

@@ -8,13 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from corebound.machine.topology import CpuId, NodeId, Topology, cpu_list
-from corebound.planning.cpu_selection import (
-    UNBOUND,
-    WorkerCpus,
-    nearest,
-    select_cpus,
-    server_binds_workers,
-)
+from corebound.planning import cpu_selection
 from corebound.planning.models import UNKNOWN, CannotRun, Placement, Slot
 from corebound.scenario.cell import BackendUsed, Binding, Cell
 from corebound.scenario.runtimes import RUNTIMES, Server, with_launcher
@@ -63,11 +57,11 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         return _NO_LAUNCHER
     if runtime.server and (conflict := _server_conflict(cell, runtime.server)) is not None:
         return conflict
-    worker_cpus = select_cpus(cell, host)
+    worker_cpus = cpu_selection.select_cpus(cell, host)
     if isinstance(worker_cpus, CannotRun):
         return worker_cpus
     binding = cell.binding
-    bound = binding.mode not in UNBOUND
+    bound = binding.mode not in cpu_selection.UNBOUND
     # A server's launcher binds its own workers, so they need no backend of ours.
     backend = _backend(binding, tools, bound=bound)
     if isinstance(backend, CannotRun):
@@ -84,13 +78,13 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         backend=backend,
         memory=binding.memory,
         moment=binding.moment if bound else "before-start",
-        bound=bound or server_binds_workers(cell),
+        bound=bound or cpu_selection.server_binds_workers(cell),
         omp=_omp_threads(cell, host),
         notes=tuple(_notes(cell, worker_cpus, host)),
     )
 
 
-def _notes(cell: Cell, worker_cpus: WorkerCpus, host: Topology) -> Iterator[str]:
+def _notes(cell: Cell, worker_cpus: cpu_selection.WorkerCpus, host: Topology) -> Iterator[str]:
     """What a binding does that its name does not say: workers and kinds of core that it mixes."""
     if cell.runtime.server is not None and cell.runtime.server.start == "running":
         yield UNKNOWN
@@ -130,7 +124,7 @@ def _server_conflict(cell: Cell, server: Server) -> CannotRun | None:
             what="`bind: after-start` is for workers that corebound starts, not for a server's.",
             fix="Remove `bind`.",
         )
-    if server_binds_workers(cell) and binding.memory != "default":
+    if cpu_selection.server_binds_workers(cell) and binding.memory != "default":
         return CannotRun(
             what=f"`memory: {binding.memory}` cannot be passed to a server's launcher.",
             fix="Remove `memory`.",
@@ -255,11 +249,12 @@ def _memory(
     counts = Counter(cpu.node for cpu in host.cpus if cpu.id in own_cpus)
     nodes = sorted(counts, key=lambda node: (-counts[node], node is None, node or 0))
     nearest_nodes = [
-        node if node in usable_nodes else nearest(host, node, usable_nodes) for node in nodes
+        node if node in usable_nodes else cpu_selection.nearest(host, node, usable_nodes)
+        for node in nodes
     ]
     if binding.memory == "remote":
         others = [node for node in usable_nodes if node not in nearest_nodes]
-        return (nearest(host, nodes[0], others),) if others else _NO_OTHER_NODE
+        return (cpu_selection.nearest(host, nodes[0], others),) if others else _NO_OTHER_NODE
     # `preferred` accepts one node: the one with most of the CPUs.
     return (
         (nearest_nodes[0],) if binding.memory == "preferred" else tuple(sorted(set(nearest_nodes)))

@@ -9,14 +9,7 @@ from msgspec import Struct, field
 from corebound.bounded_numbers import Amount, Count, OffsetMs, Positive, Signed
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Command, Placement
-from corebound.records.telemetry import (
-    Counters,
-    Disturbance,
-    DisturbedIterations,
-    HostOverTime,
-    Pauses,
-    QuotaUse,
-)
+from corebound.records import telemetry
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
 from corebound.worker.operator_table import Operator
@@ -197,8 +190,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     profile: OperatorProfile | None = None
     node_bytes: dict[Count, Count] = field(default_factory=dict)
     work: dict[str, Amount] = field(default_factory=dict)
-    disturbed: tuple[DisturbedIterations, ...] = ()
-    counters: Counters | None = None
+    disturbed: tuple[telemetry.DisturbedIterations, ...] = ()
+    counters: telemetry.Counters | None = None
     time_slices: tuple[TimeSlice, ...] = field(default=(), name="stints")
     pins_threads: bool = False
     libraries: tuple[str, ...] = ()
@@ -277,14 +270,14 @@ class Launch(Struct, frozen=True, kw_only=True):
     trace: str | None = None
     served: Served | None = None
     attempt: Count = 0
-    host: HostOverTime | None = None
-    disturbance: Disturbance | None = None
-    counters: Counters | None = None
+    host: telemetry.HostOverTime | None = None
+    disturbance: telemetry.Disturbance | None = None
+    counters: telemetry.Counters | None = None
     alternated: tuple[str, ...] = ()
-    pauses: Pauses | None = None
+    pauses: telemetry.Pauses | None = None
     started_with: tuple[str, ...] = ()
-    wait: Pauses | None = None
-    quota: QuotaUse | None = None
+    wait: telemetry.Pauses | None = None
+    quota: telemetry.QuotaUse | None = None
     ended_by: EndedBy | None = None
     share_s: Amount | None = None
     least_iteration_ns: Count | None = None

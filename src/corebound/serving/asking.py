@@ -10,12 +10,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from corebound.serving.generator.http import (
-    MOST_BODY_BYTES,
-    MalformedError,
-    Response,
-    request,
-)
+from corebound.serving.generator import http
 
 LOOPBACK = "127.0.0.1"
 # How long a server may take to say whether it is ready.
@@ -63,7 +58,7 @@ def ask(
         MalformedError: the answer is not HTTP, or too long.
         ValueError: the method, path or a header contains characters that are not allowed.
     """
-    question = request(
+    question = http.request(
         method=method,
         host=host,
         port=port,
@@ -86,8 +81,8 @@ def ask(
                 answer.feed(data)
             elif not answer.end():
                 raise ConnectionError("it closed the connection before its answer was complete")
-            if len(answer.content) > MOST_BODY_BYTES:
-                raise MalformedError(f"it has more than {MOST_BODY_BYTES // 2**20} MiB")
+            if len(answer.content) > http.MOST_BODY_BYTES:
+                raise http.MalformedError(f"it has more than {http.MOST_BODY_BYTES // 2**20} MiB")
     if not answer.complete:
         raise TimeoutError(f"no whole answer within {within_s:.3g} s")
     return Reply(
@@ -98,7 +93,7 @@ def ask(
     )
 
 
-class _Answer(Response):
+class _Answer(http.Response):
     """An answer as the load generator reads it, with its body and its reason."""
 
     def __init__(self, *, to_head: bool) -> None:

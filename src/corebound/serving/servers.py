@@ -17,15 +17,9 @@ from pathlib import Path
 
 from corebound.machine.procfs import process_stat
 from corebound.machine.topology import CpuId
+from corebound.planning import servers
 from corebound.planning.cpu_selection import server_binds_workers
 from corebound.planning.models import Placement
-from corebound.planning.servers import (
-    CONFIGURATION,
-    MODEL_FILE,
-    MODEL_STORE,
-    PORT_FILE,
-    torchserve_workers,
-)
 from corebound.scenario.cell import Cell
 from corebound.scenario.server_workload import Requests, ServerProcess, ServerWorkload, StopSignal
 from corebound.serving.asking import LOOPBACK, QUERY_TIMEOUT_S, ask
@@ -93,8 +87,8 @@ class BuiltInServer(DeclaredServer):
 
     def write(self, folder: Path) -> dict[str, str]:
         """Tell it its port and its model: in variables, which uvicorn reads, and in files."""
-        (folder / MODEL_FILE).symlink_to(self._file)
-        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
+        (folder / servers.MODEL_FILE).symlink_to(self._file)
+        (folder / servers.PORT_FILE).write_text(str(self.port), encoding="ascii")
         told = {"UVICORN_PORT": str(self.port), protocol.SERVED_MODEL: str(self._file)}
         return super().write(folder) | told
 
@@ -180,13 +174,13 @@ class TorchServe(BuiltInServer):
                 where="torchserve",
                 fix="Install it: `apt-get install default-jre-headless`.",
             )
-        (folder / MODEL_STORE).mkdir()
-        (folder / MODEL_STORE / ARCHIVE).symlink_to(self._model.archive)
+        (folder / servers.MODEL_STORE).mkdir()
+        (folder / servers.MODEL_STORE / ARCHIVE).symlink_to(self._model.archive)
         for name in ("logs", "temporary"):
             (folder / name).mkdir()
-        settings = self._settings(folder / MODEL_STORE)
+        settings = self._settings(folder / servers.MODEL_STORE)
         lines = (f"{name}={value}\n" for name, value in settings.items())
-        (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
+        (folder / servers.CONFIGURATION).write_text("".join(lines), encoding="utf-8")
         # TorchServe finds its CPU launcher with the `python` on PATH (pytorch/serve#3049).
         path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
         home = os.environ.get("JAVA_HOME")
@@ -214,7 +208,7 @@ class TorchServe(BuiltInServer):
             # Only this host can reach the loopback interface.
             "disable_token_authorization": "true",
             "disable_system_metrics": "true",
-            **torchserve_workers(self._count, self.pinned),
+            **servers.torchserve_workers(self._count, self.pinned),
             "default_response_timeout": str(RESPONSE_S),
             "job_queue_size": str(QUEUE_LENGTH),
             "load_models": ARCHIVE,

@@ -12,16 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from corebound.errors import CoreboundError
-from corebound.launch import cpu_quota, verification
-from corebound.launch.launch import (
-    GRACE_S,
-    AnyLaunchSpec,
-    LaunchResult,
-    deviated,
-    link_files,
-    tail,
-    timed_out,
-)
+from corebound.launch import cpu_quota, launch, verification
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import ChildConnection
@@ -31,15 +22,8 @@ from corebound.planning.models import Command
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.scenario import traffic
 from corebound.scenario.traffic import Answered, GeneratorOrder, Traffic, Warmed
-from corebound.serving import checks
+from corebound.serving import checks, processes
 from corebound.serving.own_server import NEW_CONNECTIONS, DeclaredServer
-from corebound.serving.processes import (
-    POLL_S,
-    Processes,
-    ServerWorker,
-    TimedOutError,
-    ended,
-)
 from corebound.serving.served_model import Execute, ServedModel, ServerError
 from corebound.worker import protocol
 
@@ -55,7 +39,7 @@ _CLOSED = {"closed", "reset"}
 GENERATOR = ("-m", "corebound.serving.generator")
 
 
-class ServingSpec(AnyLaunchSpec, frozen=True, kw_only=True):
+class ServingSpec(launch.AnyLaunchSpec, frozen=True, kw_only=True):
     """Everything that one launch of a server and its load generator needs.
 
     Attributes:
@@ -81,7 +65,9 @@ class ServingSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     working_directory: Path | None = None
 
 
-def serve(spec: ServingSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
+def serve(
+    spec: ServingSpec, supervision: Supervision, tick: Callable[[], None]
+) -> launch.LaunchResult:
     """Run one launch of a server until it completes, fails or times out.
 
     Args:
@@ -120,7 +106,7 @@ class _Session:
         self._alive_ns = 0
         self._phase = "start"
         self._reports = spec.scratch / "reports"
-        self._processes = Processes(
+        self._processes = processes.Processes(
             supervision,
             tick,
             scratch=spec.scratch,
@@ -134,14 +120,14 @@ class _Session:
         self._quota: float | None = None
         self._open = ExitStack()
 
-    def run(self) -> LaunchResult:
+    def run(self) -> launch.LaunchResult:
         status: Status = "ok"
         reason: tuple[str | None, str | None] = (None, None)
         is_killed = False
         try:
             self._serve()
-        except TimedOutError:
-            status, reason = "timed-out", timed_out(self._phase, self._spec.timeout_s)
+        except processes.TimedOutError:
+            status, reason = "timed-out", launch.timed_out(self._phase, self._spec.timeout_s)
         except CoreboundError as error:
             status, reason = "failed", (f"in `{self._phase}`: {error.what}", error.fix)
             code = self._processes.exit_code(self._root) if self._root is not None else None
@@ -149,7 +135,7 @@ class _Session:
         finally:
             self._monitor.close()
             self._connection.close()
-            leftovers = self._supervision.end(grace_s=GRACE_S)
+            leftovers = self._supervision.end(grace_s=launch.GRACE_S)
             self._open.close()
         workers = self._workers()
         evidence: tuple[str, ...] = ()
@@ -164,11 +150,11 @@ class _Session:
             evidence += of_quota
         if evidence:
             status = "invalid"
-            reason = (deviated(evidence), fix)
+            reason = (launch.deviated(evidence), fix)
         elif status == "ok" and self._served and (why := why_dropped(self._served)):
             status, reason = "dropped", (why, None)
         duration_ns = time.monotonic_ns() - self._began_ns
-        return LaunchResult(
+        return launch.LaunchResult(
             status=status,
             reason=reason[0],
             fix=reason[1],
@@ -179,7 +165,7 @@ class _Session:
             look_ns=self._monitor.look_ns,
             workers=workers,
             leftover_processes=leftovers,
-            log=tail(self._processes.log),
+            log=launch.tail(self._processes.log),
             served=self._served,
             host=self._monitor.host,
             counters=self._monitor.counters,
@@ -200,7 +186,7 @@ class _Session:
         )
 
     def _serve(self) -> None:
-        link_files(self._spec.files, self._processes.folder)
+        launch.link_files(self._spec.files, self._processes.folder)
         self._reports.mkdir()
         self._phase = "model"
         model = self._spec.model(self._processes.execute)
@@ -305,14 +291,14 @@ class _Session:
         asked = self._spec.traffic
         if asked.shape != "rate-search":
             return asked
-        most_s = max(_SEARCH_SHARE * self._processes.left_s, POLL_S)
+        most_s = max(_SEARCH_SHARE * self._processes.left_s, processes.POLL_S)
         return replace(asked, search_s=min(most_s, asked.search_s or most_s))
 
     def _tree(self) -> tuple[int, ...]:
         """The processes of the server, its root first."""
         return () if self._root is None else (self._root, *processes_below(self._root))
 
-    def _measure(self, ready: Sequence[ServerWorker]) -> int:
+    def _measure(self, ready: Sequence[processes.ServerWorker]) -> int:
         """Have the load generator measure, and monitor; returns the server's CPU time."""
         self._monitor = self._new_monitor(
             [worker.pid for worker in ready if worker.pid is not None], self._tree
@@ -325,7 +311,9 @@ class _Session:
         after_ns = cpu_ns_by_process(self._tree())
         self._monitor.stop()
         if self._connection.answered is not None and self._connection.answered.errors:
-            self._processes.wait(POLL_S)  # requests fail a moment before the server's end is known
+            self._processes.wait(
+                processes.POLL_S
+            )  # requests fail a moment before the server's end is known
         self._require_alive()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
@@ -345,7 +333,7 @@ class _Session:
     def _listen(self, is_done: Callable[[], bool]) -> None:
         """Receive the generator's messages, and sample from time to time, until `is_done`."""
         while not is_done():
-            pause_s = self._monitor.pause_s if self._monitor.samplers else POLL_S
+            pause_s = self._monitor.pause_s if self._monitor.samplers else processes.POLL_S
             if not self._processes.wait(pause_s, self._connection):
                 self._monitor.sample()
             code = self._processes.exit_code(self._connection.pid)
@@ -367,7 +355,7 @@ class _Session:
             # Its complaint about the end would hide the server's last output in the log.
             with suppress(ProcessLookupError):
                 os.kill(self._connection.pid, signal.SIGKILL)
-            raise ended(code, "while requests were sent")
+            raise processes.ended(code, "while requests were sent")
 
     def _stop(self, server: DeclaredServer) -> int:
         """Ask the server to stop, and require that nothing is left of it after `STOP_S`."""
@@ -376,7 +364,7 @@ class _Session:
             server.stop(pids)
         stop_by_s = time.monotonic() + STOP_S
         while (left := self._left()) and time.monotonic() < stop_by_s:
-            self._processes.wait(POLL_S / 5)
+            self._processes.wait(processes.POLL_S / 5)
         if left:
             raise ServerError(
                 what=f"it left {', '.join(left)} running {STOP_S:g} s after it was asked to end.",

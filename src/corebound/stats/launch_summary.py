@@ -13,16 +13,8 @@ from msgspec import Struct
 
 from corebound.records.launch_record import Launch, Served, Status
 from corebound.scenario.cell import Cell
+from corebound.stats import intervals
 from corebound.stats.interference import delay, is_mostly_disturbed, select_undisturbed
-from corebound.stats.intervals import (
-    Array,
-    Interval,
-    geometric_mean,
-    geometric_mean_interval,
-    typical_launch_interval,
-    typical_launch_value,
-    variation_interval,
-)
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import judged_value_ns
 from corebound.stats.warmup import (
@@ -79,7 +71,7 @@ _MEDIAN_ERROR = math.sqrt(math.pi / 2)
 _QUARTILES_APART = 1.349
 
 
-def median_error(values: Sequence[float] | Array, independent: float) -> float:
+def median_error(values: Sequence[float] | intervals.Array, independent: float) -> float:
     """The standard error of the median of some values.
 
     Args:
@@ -180,12 +172,12 @@ class CellSummary(Struct, frozen=True, kw_only=True):
     launches: tuple[LaunchSummary, ...]
     counts: tuple[tuple[Status, int], ...]
     median_ns: float | None
-    interval: Interval | None
+    interval: intervals.Interval | None
     p99_ns: float | None
     cpu_median_ns: float | None
     spread_ratio: float | None
     unsettled: int
-    p99_interval: Interval | None = None
+    p99_interval: intervals.Interval | None = None
     left_out: tuple[LaunchSummary, ...] = ()
     has_error: bool = False
 
@@ -204,9 +196,9 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         return _typical(launch.wall_median_ns for launch in self.launches)
 
     @property
-    def spread_interval(self) -> Interval | None:
+    def spread_interval(self) -> intervals.Interval | None:
         """The 95 % interval of `spread_ratio`; None with fewer than two `ok` launches."""
-        return variation_interval([launch.median_ns for launch in self.launches])
+        return intervals.variation_interval([launch.median_ns for launch in self.launches])
 
     @property
     def cpus_busy(self) -> float | None:
@@ -360,10 +352,10 @@ def combine_launches(
         launches=tuple(by_block),
         counts=tuple(sorted(Counter(launch.status for launch in launches).items())),
         has_error=any(launch.ended_by == "error" for launch in launches),
-        median_ns=typical_launch_value(medians_ns) if medians_ns else None,
-        interval=typical_launch_interval(medians_ns),
-        p99_ns=geometric_mean(p99s_ns) if p99s_ns else None,
-        p99_interval=geometric_mean_interval(p99s_ns) if enough else None,
+        median_ns=intervals.typical_launch_value(medians_ns) if medians_ns else None,
+        interval=intervals.typical_launch_interval(medians_ns),
+        p99_ns=intervals.geometric_mean(p99s_ns) if p99s_ns else None,
+        p99_interval=intervals.geometric_mean_interval(p99s_ns) if enough else None,
         cpu_median_ns=_typical(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
@@ -405,7 +397,7 @@ def _combine_time_slices(
 
 def _typical(values: Iterable[float | None]) -> float | None:
     available = [value for value in values if value is not None]
-    return typical_launch_value(available) if available else None
+    return intervals.typical_launch_value(available) if available else None
 
 
 def _spread_ratio(medians_ns: Sequence[float]) -> float | None:

@@ -9,16 +9,9 @@ from msgspec import Struct
 
 from corebound.records.launch_record import Launch, Served
 from corebound.scenario.traffic import OPEN_SHAPES, Shape
+from corebound.stats import latency
 from corebound.stats.interference import is_mostly_disturbed, select_undisturbed
 from corebound.stats.intervals import Interval, typical_launch_interval, typical_launch_value
-from corebound.stats.latency import (
-    PercentilePoint,
-    Percentiles,
-    curve,
-    merge,
-    percentiles,
-    throughput_per_s,
-)
 
 # Judged by a latency. The other traffic shapes are judged by throughput.
 BY_TAIL: tuple[Shape, ...] = (*OPEN_SHAPES, "multi-stream")
@@ -84,7 +77,7 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     cpu_ns: TypicalValue
     errors: int
     requests: int
-    curve: tuple[PercentilePoint, ...]
+    curve: tuple[latency.PercentilePoint, ...]
     streamed: StreamedCell | None = None
 
 
@@ -102,7 +95,7 @@ def judged_value_ns(served: Served) -> float:
     answered = served.answered
     if answered.search is not None and answered.search.within_per_s is not None:
         return 1e9 / answered.search.within_per_s
-    latencies = percentiles(answered.latencies)
+    latencies = latency.percentiles(answered.latencies)
     if not answered.ok or latencies is None:
         raise ValueError("a launch without a successful request has no value")
     if served.traffic.shape in BY_TAIL:
@@ -123,10 +116,10 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     served_launches = _served_launches(launches)
     if not served_launches:
         return None
-    each = [percentiles(served.answered.latencies) for served in served_launches]
+    each = [latency.percentiles(served.answered.latencies) for served in served_launches]
     by_launch = [latencies for latencies in each if latencies is not None]
-    merged = merge([served.answered.latencies for served in served_launches])
-    all_latencies = percentiles(merged)
+    merged = latency.merge([served.answered.latencies for served in served_launches])
+    all_latencies = latency.percentiles(merged)
     if all_latencies is None:
         return None
     errors = sum(sum(served.answered.errors.values()) for served in served_launches)
@@ -142,7 +135,7 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
         ),
         errors=errors,
         requests=errors + sum(served.answered.ok for served in served_launches),
-        curve=curve(merged),
+        curve=latency.curve(merged),
         streamed=_streamed(served_launches),
     )
 
@@ -154,14 +147,14 @@ def _streamed(launches: Sequence[Served]) -> StreamedCell | None:
         (_per_s(served), served.answered.streamed, first)
         for served in launches
         if served.answered.streamed is not None
-        and (first := percentiles(served.answered.streamed.first_token)) is not None
+        and (first := latency.percentiles(served.answered.streamed.first_token)) is not None
     ]
     if traffic is None or not streams:
         return None
     per_token = [
         times
         for _, streamed, _ in streams
-        if (times := percentiles(streamed.per_token)) is not None
+        if (times := latency.percentiles(streamed.per_token)) is not None
     ]
     bounded = (traffic.first_token_bound_ms, traffic.per_token_bound_ms) != (None, None)
     # Of `rate-search`, the tokens and the rate are those at the highest rate within the bound.
@@ -187,7 +180,7 @@ def _streamed(launches: Sequence[Served]) -> StreamedCell | None:
     )
 
 
-def p99_9_ns(latencies: Percentiles) -> int | None:
+def p99_9_ns(latencies: latency.Percentiles) -> int | None:
     """The latency that 999 of 1,000 requests do not exceed; None with fewer requests."""
     return latencies.p99_9_ns if latencies.count >= LEAST_FOR_P99_9 else None
 
@@ -204,7 +197,7 @@ def _per_s(served: Served) -> float:
     search = served.answered.search
     if search is not None and search.within_per_s is not None:
         return search.within_per_s
-    return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
+    return latency.throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
 
 
 def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> TypicalValue:

@@ -10,12 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats.distributions import (
-    log_betas,
-    student_probabilities,
-    student_quantile,
-    student_quantiles,
-)
+from corebound.stats import distributions
 from corebound.stats.intervals import Array
 
 # How many launches the other comparisons may be worth. Small values mean that the variances of
@@ -98,7 +93,7 @@ def share_variances(
     has_weight = weights > _NEGLIGIBLE * (1 - confidence)
     likely = has_weight.any(axis=tuple(range(has_weight.ndim - 2)))
     total = freedoms + (weights * prior).sum(axis=(-2, -1))
-    quantiles = student_quantiles(total, (1 + confidence) / 2)
+    quantiles = distributions.student_quantiles(total, (1 + confidence) / 2)
     reach = mixture_reach(
         np.sqrt(posterior)[..., likely],
         freedoms[..., None] + np.broadcast_to(prior, likely.shape)[likely],
@@ -108,7 +103,7 @@ def share_variances(
     )
     shared = reach / quantiles
     is_noisy = errors > keeps_own_factor * np.median(errors, axis=-1, keepdims=True)
-    own_reach = errors * student_quantiles(freedoms, (1 + confidence) / 2)
+    own_reach = errors * distributions.student_quantiles(freedoms, (1 + confidence) / 2)
     keeps_own = is_noisy & (own_reach > reach)
     return SharedErrors(
         errors=np.where(keeps_own, errors, shared),
@@ -128,7 +123,7 @@ def _weights(logs: Array, freedoms: Array, independent: float) -> Array:
         first * np.log(first / second)
         + first * ratio
         - (first + second) * np.log1p(first / second * np.exp(ratio))
-        - log_betas(first, second)
+        - distributions.log_betas(first, second)
     ).sum(axis=-3) * independent + _PRIOR_WEIGHTS[:, None]
     weights = np.exp(density - density.max(axis=(-2, -1), keepdims=True))
     result: Array = weights / weights.sum(axis=(-2, -1), keepdims=True)
@@ -149,16 +144,16 @@ def mixture_reach(
         alpha: The probability, of both tails together.
         start: (...) a guess of the result.
     """
-    factors = 2 * weights * np.exp(-log_betas(freedoms / 2, 0.5)) / np.sqrt(freedoms)
+    factors = 2 * weights * np.exp(-distributions.log_betas(freedoms / 2, 0.5)) / np.sqrt(freedoms)
     narrow, wide = (
-        student_quantile(float(freedom), 1 - alpha / 2)
+        distributions.student_quantile(float(freedom), 1 - alpha / 2)
         for freedom in (freedoms.max(), freedoms.min())
     )
     low, high = np.log(errors.min(axis=-1) * narrow), np.log(errors.max(axis=-1) * wide)
     log, step = np.clip(np.log(start), low, high), np.full(start.shape, np.inf)
     while np.any(np.abs(step) > _LAST_STEP):
         t = np.exp(log)[..., None] / errors
-        tails = 2 * (weights * student_probabilities(freedoms, -t)).sum(axis=-1)
+        tails = 2 * (weights * distributions.student_probabilities(freedoms, -t)).sum(axis=-1)
         low, high = np.where(tails > alpha, log, low), np.where(tails > alpha, high, log)
         squares = t * t / freedoms
         parts = factors * t * np.exp(-(freedoms + 1) / 2 * np.log1p(squares))

@@ -26,13 +26,7 @@ from corebound.scenario.traffic import (
 )
 from corebound.serving.generator.http import Answer
 from corebound.serving.generator.streaming import Clock
-from corebound.stats.rate_search import (
-    ALONE,
-    LEAST_TRIAL,
-    MOST_OVER_ALONE,
-    RateSearch,
-    most_by_chance,
-)
+from corebound.stats import rate_search
 
 
 def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
@@ -268,12 +262,12 @@ class LoadDriver:
         """
         traffic, whole_ns = self._traffic, (1 - _WARM_UP_SHARE) * self._search_ns
         self._until_ns = began_ns + whole_ns
-        saturating = min(LEAST_TRIAL, traffic.requests // 2)
-        alone = min(ALONE, traffic.requests // 4)
+        saturating = min(rate_search.LEAST_TRIAL, traffic.requests // 2)
+        alone = min(rate_search.ALONE, traffic.requests // 4)
         most_ns = _SATURATING_SHARE * whole_ns
         await self._closed(self.connections, samples, saturating, most_ns=most_ns)
         ended_ns, over_before, saturating = self._clock_ns(), samples.over, samples.count
-        search = RateSearch(
+        search = rate_search.RateSearch(
             capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
             requests=traffic.requests - saturating - alone,
             least_per_s=traffic.least_per_s,
@@ -283,7 +277,7 @@ class LoadDriver:
             await self._closed(one, samples, alone, first=saturating, most_ns=most_ns)
             alone = samples.count - saturating
         over = samples.over - over_before
-        if over > MOST_OVER_ALONE * alone:
+        if over > rate_search.MOST_OVER_ALONE * alone:
             rate_per_s = alone * 1e9 / max(1, self._clock_ns() - ended_ns)
             search.add(RateTrial(rate_per_s=rate_per_s, requests=alone, over=over))
             samples.trim()
@@ -308,7 +302,7 @@ class LoadDriver:
                 samples,
                 schedule,
                 first=first,
-                most_over=over_before + most_by_chance(requests),
+                most_over=over_before + rate_search.most_by_chance(requests),
             )
             sent, over = samples.count - first, samples.over - over_before
             search.add(RateTrial(rate_per_s=rate_per_s, requests=sent, over=over))

@@ -12,16 +12,8 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.stats.distributions import binomial_above
+from corebound.stats.history import shift_tests
 from corebound.stats.history.location import likelihood_gain
-from corebound.stats.history.shift_tests import (
-    Trimmed,
-    hodges_lehmann_shift,
-    inflation,
-    median,
-    shift_at_least,
-    t_p_value,
-    trimmed,
-)
 from corebound.stats.intervals import Array
 
 # How much is compared at once: data beyond the processor's cache is slow to sum.
@@ -269,7 +261,7 @@ class CutSides:
     @cached_property
     def size(self) -> float:
         """The shift."""
-        return hodges_lehmann_shift(self.left, self.right)
+        return shift_tests.hodges_lehmann_shift(self.left, self.right)
 
     @cached_property
     def likelihood(self) -> float:
@@ -280,15 +272,15 @@ class CutSides:
         """
         left, right = self.left, self.right
         if self._others is not None and left.size < right.size:
-            right = np.concatenate((right, self._others + median(right)))
+            right = np.concatenate((right, self._others + shift_tests.median(right)))
         elif self._others is not None:
-            left = np.concatenate((self._others + median(left), left))
+            left = np.concatenate((self._others + shift_tests.median(left), left))
         return likelihood_gain(np.concatenate((left, right)), left.size, size=self.size)
 
     @cached_property
-    def trimmed(self) -> tuple[Trimmed, Trimmed]:
+    def trimmed(self) -> tuple[shift_tests.Trimmed, shift_tests.Trimmed]:
         """Both sides without their extremes."""
-        return trimmed(self.left), trimmed(self.right)
+        return shift_tests.trimmed(self.left), shift_tests.trimmed(self.right)
 
     def may_pass(self) -> bool:
         """Whether a large shift could pass; autocorrelation of the noise only lowers the gain."""
@@ -299,7 +291,7 @@ class CutSides:
         # A shift of exactly the threshold may be slightly less after rounding of the logarithms.
         least = max(threshold * (1 - 1e-9), _OWN_DOUBT * own_error)
         # For most places the shift itself is never computed.
-        return shift_at_least(self._ordered, self.right, least)
+        return shift_tests.shift_at_least(self._ordered, self.right, least)
 
     @cached_property
     def _ordered(self) -> Array:
@@ -352,7 +344,7 @@ _REFUSED = CutDecision(votes=(), p_value=1.0, elected=False)
 
 def p_value_of(sides: CutSides, rho: float) -> float:
     """The likelihood's score, for a large shift that is not made of spikes."""
-    return _on_p_scale(sides.likelihood / inflation(sides.points, rho))
+    return _on_p_scale(sides.likelihood / shift_tests.inflation(sides.points, rho))
 
 
 def _on_p_scale(gain: float) -> float:
@@ -376,8 +368,8 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
     it is at most 5 % at a place in 3 to 8 % of them, and at most 0.1 % in 0.05 to 0.7 %.
     docs/explanation/statistics/change-points.md has the numbers.
     """
-    gain = sides.likelihood / inflation(sides.points, rho)
-    t_level = t_p_value(*sides.trimmed, rho=rho, own_error=own_error)
+    gain = sides.likelihood / shift_tests.inflation(sides.points, rho)
+    t_level = shift_tests.t_p_value(*sides.trimmed, rho=rho, own_error=own_error)
     return min(1.0, 2 * min(_on_p_scale(gain), t_level))
 
 
@@ -391,9 +383,9 @@ def decide(stretch: CutContext) -> CutDecision:
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or resembles_earlier_spikes(stretch):
         return _REFUSED
-    gain = sides.likelihood / inflation(sides.points, rho)
+    gain = sides.likelihood / shift_tests.inflation(sides.points, rho)
     plain = gain >= _CLEAR_GAIN and min(stretch.lengths) >= _SHORT
-    t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
+    t_level = shift_tests.t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
     votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
         Vote(detector="t", found=t_level <= _T_LEVEL),

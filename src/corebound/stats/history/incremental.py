@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.stats.history import shift_tests
 from corebound.stats.history.change_point import ChangePoint, level_of, ratio_of
 from corebound.stats.history.change_point_search import (
     MIN_LEVEL_POINTS,
@@ -26,15 +27,6 @@ from corebound.stats.history.change_point_search import (
     search,
 )
 from corebound.stats.history.detectors import REACH, CutSides
-from corebound.stats.history.shift_tests import (
-    hodges_lehmann_shift,
-    inflation,
-    mean_error,
-    median,
-    ranks,
-    shift_bounds,
-    spread_of,
-)
 from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
 # After a change, this many points are few: all detectors run, whatever the values.
@@ -61,13 +53,13 @@ def needs_rescan(values: Array, *, first: int, threshold: float) -> bool:
     n = values.size
     if n < _MIN_POINTS_TO_SKIP:
         return True
-    off = values - median(values)
-    spread = spread_of(off)
+    off = values - shift_tests.median(values)
+    spread = shift_tests.spread_of(off)
     latest = off[-MIN_LEVEL_POINTS:]
     if max(float(latest.min()), float(-latest.max())) >= max(_FAR * spread, threshold):
         return True
     left = np.arange(1.0, n)
-    excess = np.abs(np.cumsum(ranks(values) - (n + 1) / 2)[:-1])
+    excess = np.abs(np.cumsum(shift_tests.ranks(values) - (n + 1) / 2)[:-1])
     clear = excess / np.sqrt(left * (n - left) * (n + 1) / 12)
     begin = max(first, MIN_LEVEL_POINTS)
     near = clear[begin - 1 : n - MIN_LEVEL_POINTS]
@@ -163,7 +155,7 @@ def limit_errors(errors: Array, values: Array) -> Array:
     reported = errors[errors > 0]
     if reported.size < _MIN_REPORTED_ERRORS:
         return errors
-    return errors * min(1.0, _MAX_ERROR_RATIO * rough_spread(values) / median(reported))
+    return errors * min(1.0, _MAX_ERROR_RATIO * rough_spread(values) / shift_tests.median(reported))
 
 
 # The keys of the requested results, and the results among them that are new.
@@ -349,7 +341,7 @@ def _change_point(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> C
         last_good=cut.earliest - 1,
         first_bad=cut.latest,
         direction="up" if ratio > 1 else "down",
-        before=level_of(median(segment.values[begin:end])),
+        before=level_of(shift_tests.median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
         votes=cut.decision.votes,
@@ -364,7 +356,7 @@ def _places(n: int, rho: float) -> float:
     With autocorrelated points the places are correlated too, so their effective number is that
     of the independent points.
     """
-    return n / inflation(n, rho)
+    return n / shift_tests.inflation(n, rho)
 
 
 def _with_new_levels(
@@ -376,7 +368,7 @@ def _with_new_levels(
     return replace(
         step,
         direction="up" if ratio > 1 else "down",
-        before=level_of(median(segment.values[begin:end])),
+        before=level_of(shift_tests.median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
     )
@@ -389,14 +381,14 @@ def _ratio(
     pieces = [slice(*ends) for ends in itertools.pairwise(around)]
     left, right = (segment.values[piece] for piece in pieces)
     errors = segment.believed
-    bounds = shift_bounds(
+    bounds = shift_tests.shift_bounds(
         left,
         right,
         rho=rho,
-        own_error=math.hypot(*(mean_error(errors[piece]) for piece in pieces)),
+        own_error=math.hypot(*(shift_tests.mean_error(errors[piece]) for piece in pieces)),
         confidence=CONFIDENCE,
     )
     interval = bounds and Interval(
         low=ratio_of(bounds[0]), high=ratio_of(bounds[1]), confidence=CONFIDENCE
     )
-    return ratio_of(hodges_lehmann_shift(left, right)), interval
+    return ratio_of(shift_tests.hodges_lehmann_shift(left, right)), interval

@@ -13,14 +13,7 @@ import jax
 import jaxlib
 import numpy as np
 
-from corebound.worker.operator_table import (
-    OWN_STEP,
-    Profile,
-    Span,
-    chrome_trace,
-    steps_of,
-    tabulate,
-)
+from corebound.worker import operator_table
 
 # The kernel keeps 15 characters of a thread's name; XLA's pool calls its threads so.
 _POOL_THREAD = "tf_XLAEigen"
@@ -49,7 +42,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
+def profile(step: Callable[[], object], iterations: int, folder: str) -> operator_table.Profile:
     """Run warm steps under JAX's profiler and tabulate the self time of XLA's operations.
 
     Args:
@@ -59,20 +52,22 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     """
     with jax.profiler.trace(folder):
         for number in range(1 + iterations):
-            with jax.profiler.StepTraceAnnotation(OWN_STEP, step_num=number):
+            with jax.profiler.StepTraceAnnotation(operator_table.OWN_STEP, step_num=number):
                 step()
     (file,) = Path(folder).glob("**/*.xplane.pb")
     events = list(_events(file))
-    marks = sorted((begin, end) for name, _, _, begin, end in events if name == OWN_STEP)
+    marks = sorted(
+        (begin, end) for name, _, _, begin, end in events if name == operator_table.OWN_STEP
+    )
     spans = [
-        Span(type=_AGAIN.sub("", name), thread=thread, begin_ns=begin, end_ns=end)
+        operator_table.Span(type=_AGAIN.sub("", name), thread=thread, begin_ns=begin, end_ns=end)
         for name, is_operation, thread, begin, end in events
         if is_operation
     ]
-    steps = steps_of(marks[1:], spans)
+    steps = operator_table.steps_of(marks[1:], spans)
     trace = Path(folder) / "trace.json"
-    trace.write_text(chrome_trace(steps))
-    return tabulate(steps, str(trace))
+    trace.write_text(operator_table.chrome_trace(steps))
+    return operator_table.tabulate(steps, str(trace))
 
 
 def _events(file: Path) -> Iterator[tuple[str, bool, int, int, int]]:

@@ -17,14 +17,7 @@ import torch
 from torch import library
 from torch.profiler import ProfilerActivity, record_function
 
-from corebound.worker.operator_table import (
-    OWN_STEP,
-    Profile,
-    Span,
-    phase_in_torch,
-    steps_of,
-    tabulate,
-)
+from corebound.worker import operator_table
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
@@ -59,7 +52,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
+def profile(step: Callable[[], object], iterations: int, folder: str) -> operator_table.Profile:
     """Run warm steps under torch.profiler and tabulate the self time of operators.
 
     Args:
@@ -70,7 +63,7 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     """
     with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profiler:
         for _ in range(1 + iterations):
-            with record_function(OWN_STEP):
+            with record_function(operator_table.OWN_STEP):
                 step()
     trace = Path(folder) / "trace.json"
     profiler.export_chrome_trace(str(trace))
@@ -78,24 +71,24 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     marks = [
         (_nanoseconds(event.time_range.start), _nanoseconds(event.time_range.end))
         for event in profiler.events() or ()
-        if event.name == OWN_STEP
+        if event.name == operator_table.OWN_STEP
     ]
-    return tabulate(steps_of(sorted(marks)[1:], spans), str(trace))
+    return operator_table.tabulate(operator_table.steps_of(sorted(marks)[1:], spans), str(trace))
 
 
 def _nanoseconds(microseconds: float) -> int:
     return round(microseconds * 1000)
 
 
-def _span(event: Any) -> Span:
+def _span(event: Any) -> operator_table.Span:
     name = str(event.name)
-    return Span(
+    return operator_table.Span(
         # Annotations contain operators but are not operators; autograd appends `: ` and a name.
         type=None if event.is_user_annotation else name.partition(": ")[0],
         thread=event.thread,
         begin_ns=_nanoseconds(event.time_range.start),
         end_ns=_nanoseconds(event.time_range.end),
-        phase=phase_in_torch(name),
+        phase=operator_table.phase_in_torch(name),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from corebound.worker.workloads.shared import encoder
+from corebound.worker.workloads.shared import encoder, inference_pytorch
 from corebound.worker.workloads.shared.encoder import (
     EPSILON,
     HEADS,
@@ -16,12 +16,6 @@ from corebound.worker.workloads.shared.encoder import (
     POSITIONS,
     VOCABULARY,
     WIDTH,
-)
-from corebound.worker.workloads.shared.inference_pytorch import (
-    Inference,
-    forward_pass,
-    load_weights,
-    quantized,
 )
 
 
@@ -54,7 +48,7 @@ def inference(
     layers: int = 12,
     dtype: str = "float32",
     mode: str = "usual",
-) -> Inference:
+) -> inference_pytorch.Inference:
     """Set up the forward pass of batch×sequence words; a sequence of at most 512.
 
     In int8, the two products after attention find the ranges of their inputs in each run, and the
@@ -63,17 +57,17 @@ def inference(
     # Random weights take time to draw, and are replaced.
     with torch.device("meta"):
         model = Encoder(layers)
-    load_weights(model, encoder.weights(layers))
+    inference_pytorch.load_weights(model, encoder.weights(layers))
     model.eval()
     words = torch.from_numpy(encoder.words(batch, sequence))
     reference = None
     if dtype == "int8":
         with torch.inference_mode():
             reference = model(words)
-        model = quantized(model)
+        model = inference_pytorch.quantized(model)
     else:
         model = model.to(getattr(torch, dtype))
-    return forward_pass(
+    return inference_pytorch.forward_pass(
         model,
         words,
         name="the encoder",
