@@ -211,7 +211,8 @@ def comparison_summary(rows: Sequence[ComparedRow], noun: tuple[str, str]) -> st
         noun: The name of one row, singular and plural.
     """
     unclear, unknown = count_no_difference(rows), count_not_compared(rows)
-    text = f"{wording.count(len(rows) - unknown, *noun)} compared, {unclear:,} without a clear difference"
+    compared = wording.count(len(rows) - unknown, *noun)
+    text = f"{compared} compared, {unclear:,} without a clear difference"
     return f"{text}; {unknown:,} more not compared, because a value is missing" if unknown else text
 
 

@@ -65,6 +65,7 @@ T = TypeVar("T")
 EnvironmentKey: TypeAlias = tuple[tuple[str, str], ...]
 _EMPTY_COLUMN = array("d")
 _NAN = array("d", [math.nan])
+_COLUMNS = ("moments", "values", "environment_keys", "lows", "highs", "launches", "missing")
 
 
 class Moment(NamedTuple):
@@ -292,39 +293,36 @@ class HistoryPoints(Sequence[HistoryPoint]):
     def select(self, indices: Iterable[int]) -> HistoryPoints:
         """The points at these indices, in this order."""
         selected = [*indices]
-        return HistoryPoints(
-            moments=[self.moments[at] for at in selected],
-            values=array("d", [self.values[at] for at in selected]),
-            environment_keys=[self.environment_keys[at] for at in selected],
-            lows=array("d", [self.lows[at] for at in selected] if self.lows else []),
-            highs=array("d", [self.highs[at] for at in selected] if self.highs else []),
-            launches=[self.launches[at] for at in selected] if self.launches else (),
-            missing=[self.missing[at] for at in selected] if self.missing else (),
-        )
+
+        def pick(column: Sequence[Any]) -> Sequence[Any]:
+            values = [column[at] for at in selected] if column else []
+            return array("d", values) if isinstance(column, array) else values
+
+        return self._each(pick)
 
     def scaled(self, factor: float) -> HistoryPoints:
         """The same points in another unit: every number times a factor."""
-        return HistoryPoints(
-            moments=self.moments,
-            values=array("d", [value * factor for value in self.values]),
-            environment_keys=self.environment_keys,
-            lows=array("d", [low * factor for low in self.lows]),
-            highs=array("d", [high * factor for high in self.highs]),
-            launches=[tuple([value * factor for value in values]) for values in self.launches],
-            missing=self.missing,
+
+        def scale(numbers: Iterable[float]) -> array[float]:
+            return array("d", [number * factor for number in numbers])
+
+        return self._with(
+            values=scale(self.values),
+            lows=scale(self.lows),
+            highs=scale(self.highs),
+            launches=[tuple(scale(values)) for values in self.launches],
         )
 
     def with_environment_keys(self, environment_keys: Sequence[EnvironmentKey]) -> HistoryPoints:
         """The same points with other environments, one per point."""
-        return HistoryPoints(
-            moments=self.moments,
-            values=self.values,
-            environment_keys=environment_keys,
-            lows=self.lows,
-            highs=self.highs,
-            launches=self.launches,
-            missing=self.missing,
-        )
+        return self._with(environment_keys=environment_keys)
+
+    def _each(self, change: Callable[[Any], Any]) -> HistoryPoints:
+        """The points with each column changed in the same way."""
+        return self._with(**{name: change(getattr(self, name)) for name in _COLUMNS})
+
+    def _with(self, **columns: Any) -> HistoryPoints:
+        return HistoryPoints(**{name: getattr(self, name) for name in _COLUMNS} | columns)
 
     def followed_by(
         self, later: HistoryPoints, *, shared: SharedColumns | None = None
@@ -371,15 +369,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
 
     def __getitem__(self, at: int | slice) -> HistoryPoint | HistoryPoints:
         if isinstance(at, slice):
-            return HistoryPoints(
-                moments=self.moments[at],
-                values=self.values[at],
-                environment_keys=self.environment_keys[at],
-                lows=self.lows[at],
-                highs=self.highs[at],
-                launches=self.launches[at],
-                missing=self.missing[at],
-            )
+            return self._each(operator.itemgetter(at))
         row = (
             self.moments[at],
             self.values[at],
