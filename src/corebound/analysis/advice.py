@@ -472,7 +472,6 @@ def cause_of(result: ScenarioResult, cell: CellResult, *, clause: bool = False) 
 
     Args:
         result: The cell's scenario.
-        cell: The cell.
         clause: Whether to leave out what it costs, for the end of a sentence.
     """
     key = cell.cell.key

@@ -279,8 +279,6 @@ def build_change_history(
         series: Our own series, joined over the runs, and imported ones.
         results: The results of the scenarios that define the cells of our own series.
         decisions: Decisions that people made about changes, in the order of their file.
-        confirmations: Results of re-runs of changes.
-        cache: Change points that earlier analyses found.
         mapper: As in `analyse`.
         progress: As in `analyse`.
     """

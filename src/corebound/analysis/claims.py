@@ -26,12 +26,10 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
     """The result of one claim for one pair of cells.
 
     Attributes:
-        claim: The published claim.
         faster: The cell that is claimed to be faster; None if the scenario has no such pair.
         than: The cell that it is claimed to be faster than; None likewise.
         pair: What distinguishes this pair from the claim's others; empty for a single pair.
         comparison: The first cell against the second; None if they cannot be compared.
-        judgement: Whether the claim reproduces.
         needs: What the claim needs and the host lacks: `needs SMT`; empty if nothing.
         detail: The reason, or the difference from the claimed size; may be empty.
     """

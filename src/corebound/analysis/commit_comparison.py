@@ -55,7 +55,6 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two commits of an imported project.
 
     Attributes:
-        project: The project's name.
         before, after: The commits.
         series: Series measured at both commits in the same environment, by change over noise.
         not_comparable: Names of series that are not comparable, and what differs.
@@ -81,7 +80,6 @@ def compare_imported_commits(
     """Compare two commits of an imported project.
 
     Args:
-        project: Its name.
         before: The hash of the earlier commit.
         after: The hash of the later commit.
         history: All histories with their changes.
@@ -232,8 +230,6 @@ class Sides(Struct, frozen=True, kw_only=True):
     Attributes:
         subject: What is compared: the name of the project or of the axis.
         axis: The axis on which cells differ.
-        base: The side to compare with.
-        head: The side under evaluation.
     """
 
     subject: str
@@ -254,7 +250,6 @@ class InterleavedComparison(Struct, frozen=True, kw_only=True):
         sides: The two sides.
         cells: In the order of the suite.
         noise: The noise floor of each calibrated scenario, one sentence each.
-        records: The file of the launches.
         ending: Why the launches ended.
         exit_code: 1 with a regression; 4 if a side has no results, 5 if the time ran out; else 0.
     """

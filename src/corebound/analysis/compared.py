@@ -207,7 +207,6 @@ def comparison_summary(rows: Sequence[ComparedRow], noun: tuple[str, str]) -> st
     """A summary of all comparisons, findings included.
 
     Args:
-        rows: What was measured twice.
         noun: The name of one row, singular and plural.
     """
     unclear, unknown = count_no_difference(rows), count_not_compared(rows)

@@ -92,7 +92,6 @@ class Forecast(Struct, frozen=True, kw_only=True):
     """What a run of one scenario is expected to reach.
 
     Attributes:
-        scenario: Its name.
         since: When the run started that the forecast relies on; None for a guess.
         cells: How many cells are launched.
         launches: The number of launches of each cell; 0 if the budget has no time for them.

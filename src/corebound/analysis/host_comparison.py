@@ -103,7 +103,6 @@ class HostCell(Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: The cell's key.
-        name: Its name.
         speedup: Its speed as a multiple of its own baseline's; None for the baseline.
         speedup_bounds: The 95 % interval of `speedup`; None with too few launches.
         verdict: The verdict of that comparison.
@@ -239,7 +238,6 @@ class ClassResult(Struct, frozen=True, kw_only=True):
     """One class's value of a configuration.
 
     Attributes:
-        hardware: The class.
         members: The hosts with a usable value.
         estimate: Of the hosts that are outliers in no row; None without any.
         interval: Of the class; of the host itself if there is only one.
@@ -275,7 +273,6 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     """One configuration of a scenario in all classes.
 
     Attributes:
-        name: The configuration.
         kind: Whether the values are speed-ups or times.
         metric: The metric that is compared instead of times, if one is.
         classes: The result of each class that has one.
@@ -398,7 +395,6 @@ def compare_hosts(
     Hosts that measured another version of a scenario than most are not compared in it.
 
     Args:
-        hosts: The hosts.
         tunings: Recommendations of `corebound tune` on any host.
     """
     latest = {host.id: host for host in hosts}
@@ -616,7 +612,6 @@ def differences(host: HostSummary, others: Sequence[HostSummary]) -> tuple[Diffe
     """What a host has that most others of its class do not, the likeliest causes first.
 
     Args:
-        host: The host.
         others: The others of its class. What they do not agree about is no difference.
     """
     result = []

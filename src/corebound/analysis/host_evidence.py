@@ -37,7 +37,6 @@ class HostShift(Struct, frozen=True, kw_only=True):
     """How much one host changed with a commit.
 
     Attributes:
-        name: The host's.
         log: The shift of its values, a logarithm.
         bounds: Its 95 % interval.
         shows: Whether the host shows the change; `unclear` if its values fit both answers.

@@ -101,7 +101,6 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     records do not store that command's budget.
 
     Args:
-        run: The run.
         launches: All of its launches, of every scenario, in any order.
     """
     if run.budget_s is None or not launches:

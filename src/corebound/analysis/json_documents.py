@@ -115,8 +115,6 @@ def cell_document(
     """A cell of one run.
 
     Args:
-        cell: The cell.
-        host: The host that it ran on.
         is_finding: Whether it differs from its baseline after correction for the whole run.
         noise: The noise floor for the number of its launches; None if unknown.
     """

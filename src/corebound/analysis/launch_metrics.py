@@ -294,7 +294,6 @@ def fix_of(launch: Launch, others: Iterable[Launch]) -> str:
     """How the user can fix it; for a refused launch also whether it was repeated.
 
     Args:
-        launch: The launch.
         others: All launches of its run, or of its cell.
     """
     fix = launch.fix or ""
@@ -374,7 +373,6 @@ class LaunchCounts(Struct, frozen=True, kw_only=True):
     """How many launches count, and how many do not.
 
     Attributes:
-        counted: The launches behind values.
         disturbed: How many of those were disturbed nevertheless.
         discarded: (reason, how many) of those that do not count, most first.
         skipped, profiled: Records of launches that were not meant to count.

@@ -67,7 +67,6 @@ def noise_floor_notes(
 
     Args:
         calibrations: All calibrations.
-        run: The run.
         launches: The least number of launches per cell behind a comparison with it.
     """
     all_calibrations = tuple(calibrations)

@@ -27,7 +27,6 @@ def judged_by(
 
     Args:
         metric: For `time`, both are returned as they are.
-        run: The run.
         launches: Its launches. One whose peak memory is unknown has no value.
         margin: The least change of memory that matters; replaces that of the scenarios.
     """

@@ -144,7 +144,6 @@ class PastResult(Struct, frozen=True, kw_only=True):
     Attributes:
         run: When it began, and its id.
         commit: The hash of its commit; None if unknown.
-        environment_key: The environment it was measured in.
         launches_ns: The medians of its launches.
         delay: How much other programs may have slowed it down, as a logarithm.
     """
@@ -215,7 +214,6 @@ def compare_runs(before: Record, after: Record, past: PastResults | None = None)
 
     Args:
         before: A run with its launches.
-        after: Another run with its launches.
         past: Results of the host's runs, which show how much two runs differ without a change.
 
     Raises:

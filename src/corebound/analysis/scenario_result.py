@@ -30,9 +30,6 @@ def placement_signature(launches: Iterable[Launch]) -> object:
     """A key for what a cell ran as on this host, apart from its binding; None if unknown.
 
     Cells with equal keys had the same CPUs, memory and threads.
-
-    Args:
-        launches: The launches of the cell.
     """
     for launch in launches:
         placement = launch.placement
@@ -67,7 +64,6 @@ class CellResult(Struct, frozen=True, kw_only=True):
     """The result of one cell that was launched, successfully or not.
 
     Attributes:
-        cell: The cell.
         launches: Every launch of it, by block, whatever its status.
         summary: The summary of its `ok` launches.
         baseline: The cell it is compared with; None for the baseline itself.
@@ -160,7 +156,6 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     """The result of one scenario in one run.
 
     Attributes:
-        run: The run.
         source: The scenario as the run recorded it.
         scenario: The same, parsed.
         measure: How its cells were measured, under the run's profile.
@@ -263,7 +258,6 @@ def analyse_scenario(
     """Compute the result of one scenario in one run.
 
     Args:
-        run: The run.
         source: The scenario, one of the run's.
         launches: All of the run's launches, in any order. Those of other scenarios only show how
             long the run took.

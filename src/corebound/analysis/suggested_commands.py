@@ -115,7 +115,6 @@ def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) ->
     """The command that repeats the part of a run that measured one scenario.
 
     Args:
-        run: The run.
         source: One of its scenarios.
         cells: The cells of the scenario that were launched, each once.
     """
@@ -126,7 +125,6 @@ def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
     """The command that launches only some cells of a run again.
 
     Args:
-        run: The run.
         cells: At least one, all of one scenario. If the run does not have their scenario, the
             result is the command of the whole run.
     """
@@ -230,7 +228,6 @@ def triage_commands(entry: CommitEntry, built: Container[str]) -> TriageCommands
     by their recorded values.
 
     Args:
-        entry: The changes.
         built: The ids of our own series that measure builds of the commits under test.
     """
     is_pending = entry.is_regression and entry.status in {"new", "open"}
@@ -356,7 +353,6 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     Args:
         before: The earlier run.
         after: The later run, which has the cell.
-        cell: The cell.
     """
     source = after.source_of(cell.scenario)
     if source is None:

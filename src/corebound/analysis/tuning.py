@@ -76,7 +76,6 @@ def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) ->
     """The contest of a scenario whose baseline is the default.
 
     Args:
-        scenario: The scenario with the candidates.
         cells: All its cells.
         raced: Those that are launched: without duplicates, and without what the host cannot hold.
     """
@@ -320,13 +319,9 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         run, source: The run and its scenario with the candidates.
-        tuning: What it raced for.
-        contest: Who took part.
-        standing: The race and the finalists.
         confirmed: The finalists, the recommended one first.
         skipped: Cells that the host cannot hold, with the reason.
         duplicates: Cells that are the same as another one, each with that one.
-        advice: What to do.
         summaries: The launches of the race by cell, for those that have any.
         examples: A successful launch of each cell that has one.
     """

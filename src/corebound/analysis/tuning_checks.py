@@ -34,8 +34,6 @@ class Proof(Struct, frozen=True, kw_only=True):
     """An artefact, and what is known of it.
 
     Attributes:
-        artefact: The artefact.
-        state: What is known.
         evidence: Why, in a sentence.
         comparison: Its launches compared with those of the race's own command.
     """
@@ -52,7 +50,6 @@ def launched_proof(
     """The proof of an artefact from launches through it, beside those of the race's command.
 
     Args:
-        artefact: The artefact.
         launches: The launches of all artefacts.
         warmup: `Measure.warmup`.
         margin: `Measure.margin`.
@@ -102,7 +99,6 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     Attributes:
         before, now: The race, and the new launches of its finalists.
-        recommended: What the race recommended.
         better: What beats it now, by more than the margin; None if nothing does.
         answer: Whether the recommendation holds. A configuration other than the default must still
             be faster than the default; the default must not be beaten.
@@ -136,7 +132,6 @@ def latest_verification(before: TuneResult, checks: Sequence[TuneResult]) -> Ver
     """The latest complete check of all finalists; None without any.
 
     Args:
-        before: The race.
         checks: Later launches of some of its cells, latest last.
     """
     if before.recommended is None or before.standing.finalists is None:

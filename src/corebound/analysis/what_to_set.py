@@ -45,7 +45,6 @@ def what_to_set(cell: CellResult, other: CellResult) -> WhatToSet | None:
     threads or parameters.
 
     Args:
-        cell: The cell to get.
         other: The cell that one has.
 
     Returns:

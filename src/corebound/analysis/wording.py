@@ -158,7 +158,6 @@ def open_reason(comparison: Comparison, *, out_of_budget: bool = False) -> OpenR
     """Why a comparison is inconclusive; None if it is decided.
 
     Args:
-        comparison: The comparison.
         out_of_budget: Whether the budget ended before the launches that the scenario asks for.
     """
     if comparison.verdict != "inconclusive":
@@ -176,7 +175,6 @@ def open_note(comparison: Comparison | None, reason: OpenReason | None = None) -
     """What is missing to decide a comparison, below its interval; empty if decided or unknown.
 
     Args:
-        comparison: The comparison.
         reason: Why it is inconclusive, if more is known of that than the comparison says.
     """
     if comparison is None:
@@ -440,8 +438,6 @@ def ends(
     """A minimum and a maximum, which look different from an interval.
 
     Args:
-        low: The minimum.
-        high: The maximum.
         write: Formats either with its unit.
         beside: The value that they are shown with. The unit is left out if it is the same.
 
@@ -688,7 +684,6 @@ def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:
     """When a series was last measured, or the date of its newest commit if only that is known.
 
     Args:
-        moment: The moment of the last point.
         write: Formats an ISO 8601 timestamp for people.
     """
     what = "newest commit of" if moment.is_of_commit else "last measured"

@@ -75,7 +75,6 @@ def diagnose_service(service: ServiceEvidence, topology: Topology) -> tuple[Serv
     """Find the likely causes of a slow service; none if it is idle.
 
     Args:
-        service: The service.
         topology: Its host. The CPUs that its cgroup excludes are not allowed.
 
     Returns:

@@ -95,7 +95,6 @@ def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float 
     None if unknown, and on a host with one node, where it has no meaning.
 
     Args:
-        launch: The launch.
         nodes: The node of each CPU of the launch's host.
     """
     if launch.placement is None or len(set(nodes.values())) < 2:
@@ -195,7 +194,6 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
     """The evidence on one cell.
 
     Attributes:
-        cell: The cell.
         launches: All its launches that were meant to measure, whatever their status.
         summary: The summary of its `ok` launches.
         profile: The operators of an iteration, if they were profiled.
@@ -435,8 +433,6 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """One scenario in one run.
 
     Attributes:
-        cells: The cells that have a launch.
-        topology: The host's topology.
         margin, adaptive: Arguments of `stats.comparison.compare`.
     """
 
@@ -499,7 +495,6 @@ def spin_share(cell: CellSummary, cells: Collection[CellSummary]) -> float | Non
     SC 2012).
 
     Args:
-        cell: The cell.
         cells: The cells of its scenario in this run.
 
     Returns:
@@ -603,11 +598,7 @@ def _throttled_share(launch: Launch) -> float | None:
 
 
 def stops_hidden_by_the_median(launches: Sequence[Launch]) -> str | None:
-    """That iterations are too short for their median to show how long a quota stopped threads.
-
-    Args:
-        launches: Those of a cell.
-    """
+    """That iterations are too short for their median to show how long a quota stopped threads."""
     stopped = [
         one
         for one in launches

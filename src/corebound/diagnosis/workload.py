@@ -211,7 +211,6 @@ class _Starving(Struct, frozen=True, kw_only=True):
     Attributes:
         share: Share of the step that it waits.
         compared: Whether a comparison with another cell's time shows it.
-        line: The evidence in words.
     """
 
     share: float

@@ -173,7 +173,6 @@ class ImportSummary(HistoryCounts, frozen=True, kw_only=True):
     """The state of a project's history after an import.
 
     Attributes:
-        file: The history's file.
         added: How many points are new.
         unit_changes: Series that begin now, because a benchmark's unit changed.
     """
@@ -208,7 +207,6 @@ def keep(
     """Add series to a project's history without duplicating existing points.
 
     Args:
-        project: The project's name.
         fresh: Series read now.
         records: The folder that holds the histories.
         rename: Renames stored series to match `fresh`; several may get the same name.

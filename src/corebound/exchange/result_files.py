@@ -51,7 +51,6 @@ class Columns(Struct, frozen=True, kw_only=True):
         value: The columns with values; each is a benchmark, or a metric of one.
         time: The column with the time of measurement; None takes the user's, or the file's.
         benchmark: The column with the name of the benchmark; None names it after the value.
-        parameter: The columns with parameters of the benchmark.
         revision: The column with the hash of the commit.
         unit: The unit of all values.
         better: Whether higher or lower values are better; None decides by the unit.
@@ -72,7 +71,6 @@ class Context(Struct, frozen=True, kw_only=True):
     """What the user states about files that the files do not contain.
 
     Attributes:
-        project: The project of the history.
         host: The name of the machine; replaces the files' own.
         commit: The commit that was measured; replaces the files' own.
         at: When it was measured, ISO 8601 in UTC; replaces the files' own.
@@ -127,7 +125,6 @@ def read_all(
     """Read files; report and skip those that cannot be read.
 
     Args:
-        paths: The files.
         read: Reads one of them.
         context: What the user says about all of them.
         progress: Called with the number of files read and the total.

@@ -32,7 +32,6 @@ class ExportedCell(CellResult, frozen=True, kw_only=True):
     """A cell's result with its run and scenario.
 
     Attributes:
-        run: The run.
         source, scenario: The cell's scenario.
         warmup: How warm-ups are separated from the other iterations.
     """
@@ -64,7 +63,6 @@ def exported_cells(run: Run, launches: Sequence[Launch]) -> Iterator[ExportedCel
     """The cells of a run with a launch, in the order of its scenarios; profiles are omitted.
 
     Args:
-        run: The run.
         launches: Its launches, in any order.
 
     Raises:

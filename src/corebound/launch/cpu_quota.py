@@ -111,7 +111,6 @@ class Limit(Struct, frozen=True, kw_only=True):
         procs: The file that the worker writes itself to, to move into the cgroup; None if
             `prefix` makes one.
         prefix: The arguments to put in front of the worker's.
-        env: The variables that these need.
     """
 
     cpus: float | None = None
@@ -410,12 +409,7 @@ class QuotaMeter:
     """
 
     def __init__(self, pids: Sequence[int], tree: Tree = LIVE) -> None:
-        """Prepare to read.
-
-        Args:
-            pids: The workers' process ids.
-            tree: The machine's files.
-        """
+        """Prepare to read."""
         self.use: QuotaUse | None = None
         self._pids, self._tree = tuple(pids), tree
         self._quota: Quota | None = None

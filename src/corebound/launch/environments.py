@@ -81,13 +81,9 @@ class EnvironmentStatus(Struct, frozen=True, kw_only=True):
     """The status of one folder of the cache, or of an environment without a folder.
 
     Attributes:
-        name: The environment's name.
         state: `ready`; `changed`: made from different requirements, or for another Python;
             `not made`; `old`: superseded by one that is ready; `no file`: this suite has no
             requirements file of that name.
-        path: The environment's folder.
-        size_bytes: The disk space that the folder uses.
-        python: The version of the interpreter.
     """
 
     name: str
@@ -341,9 +337,7 @@ def make(
     """Make the environment unless it exists; only one process makes it at a time.
 
     Args:
-        name: The environment's name.
         suite: The folder that holds `environments/`.
-        report: Called with short progress messages.
         wheelhouse: A folder of wheels to install from, instead of a package index.
 
     Raises:

@@ -50,8 +50,6 @@ def find(
     """Find a module as the worker of a cell will.
 
     Args:
-        name: The module's dotted name.
-        folder: The scenario file's folder.
         python: The environment's interpreter. If it has not been made, None: only the
             scenario's folder and the standard library are searched.
         is_project: Whether the environment holds the project under test, whose modules take

@@ -70,8 +70,6 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     """The values of all cumulative counters at one moment.
 
     Attributes:
-        at_ns: The time of the sample.
-        ticks: Clock ticks of the launch's CPUs.
         tick_ns: The length of one tick.
         launch: Resources used by the launch's processes; own_ns: CPU time that corebound's
             own processes used on these CPUs.
@@ -313,12 +311,9 @@ class HostSampler:
     """Samples the host, limited to the CPUs of one launch.
 
     Attributes:
-        cpus: The CPUs assigned to the launch.
-        processes: Lists the launch's processes.
         own_processes: Lists corebound's own processes on these CPUs, which do not count as foreign.
         threads: Returns the totals of the launch's threads so far; None where unknown.
         suspended_ns: Returns how long the launch's processes were suspended so far.
-        gpus: Samples the GPUs.
     """
 
     cpus: tuple[CpuId, ...]

@@ -113,11 +113,7 @@ class Participant:
         )
 
     def imported(self, processes: Callable[[], Iterable[int]]) -> None:
-        """Note that the launch has imported what it needs, and pause it.
-
-        Args:
-            processes: Lists its processes.
-        """
+        """Note that the launch has imported what it needs, and pause it."""
         with self._alternation.changed:
             self._import_s = time.monotonic() - self._began_s
             self._processes, self.has_imported = processes, True
@@ -164,11 +160,7 @@ class Participant:
         return self is self._alternation.participants[0] or self._alternation.has_room()
 
     def ready(self, processes: Callable[[], Iterable[int]]) -> None:
-        """Note that the launch is ready, and pause it.
-
-        Args:
-            processes: Lists its processes.
-        """
+        """Note that the launch is ready, and pause it."""
         with self._alternation.changed:
             self._processes, self.is_ready = processes, True
             self.pause()

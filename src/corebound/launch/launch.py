@@ -117,7 +117,6 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
             has, if they are enough. None: it has no budget.
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
-        counting: The hardware counters to collect.
         cpu_quota: The CPU time that its processes together may use, in CPUs; None: no quota.
     """
 
@@ -179,7 +178,6 @@ def launch(spec: LaunchSpec, supervision: Supervision, tick: Callable[[], None])
     """Run one launch until it completes, fails or times out.
 
     Args:
-        spec: What to launch.
         supervision: Starts the workers and ends any processes they leave behind.
         tick: Called from time to time while the workers run, to update progress.
 

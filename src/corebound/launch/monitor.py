@@ -49,9 +49,7 @@ class LaunchMonitor:
 
         Args:
             pids: The workers' process ids, each the root of a process tree.
-            placement: The CPUs assigned to the workers.
             supervision: The supervisor of all the launch's processes.
-            scratch: The launch's scratch folder.
             counting: The counters to collect; without events, none are attached.
             other_processes: Lists the launch's processes that belong to no worker, such as a
                 server's own. They are counted too, but their threads are not sampled.

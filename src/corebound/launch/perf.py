@@ -218,7 +218,6 @@ class CounterSupport(Struct, frozen=True, kw_only=True):
     Attributes:
         events: Arguments of `perf stat -e`; a group is one argument. Empty if none.
         unavailable: The counters that are unavailable, each with the reason.
-        gpus: Samples the host's GPUs during the launch.
     """
 
     events: tuple[str, ...] = ()
@@ -410,7 +409,6 @@ def collect_counters(
     """Stop counting, and combine the counts of the kernel and of the hardware.
 
     Args:
-        support: The counters that the host supports.
         perfs: One per worker, then one for the launch's other processes; empty if none
             were attached.
         threads: The observations of each worker's threads.

@@ -81,8 +81,6 @@ def violations(cell: Cell | None, command: Command, worker: Worker) -> Iterator[
 
     Args:
         cell: The cell; None if it sets nothing.
-        command: The command that started the worker.
-        worker: What was observed.
     """
     yield from preload_violations(command, worker, cell.openmp if cell else None)
     yield from huge_page_violations(worker, cell.thp if cell else None)
@@ -117,8 +115,6 @@ def preload_violations(
     precedence over the framework's own, which may be loaded too.
 
     Args:
-        command: The command that started it.
-        worker: What was observed.
         openmp: The runtime that the cell sets; None if it sets none.
     """
     preloaded = dict(command.env).get("LD_PRELOAD", "").split(":")

@@ -38,9 +38,7 @@ def missing_program(
     """Why a cell cannot start its command or its server; None if it can, or if nobody knows yet.
 
     Args:
-        scenario: The scenario.
         cell: One of its cells.
-        folder: The folder of the scenario.
         python: The interpreter of the cell's environment; None if it has not been made.
     """
     if python is None:
@@ -59,9 +57,7 @@ def follows_threads(scenario: Scenario, cell: Cell, folder: Path) -> bool:
     that its words name.
 
     Args:
-        scenario: The scenario.
         cell: One of its cells.
-        folder: The folder of the scenario.
     """
     workload = scenario.workload
     texts: list[str] = []

@@ -95,7 +95,6 @@ class ChildConnection(Pipes, ABC):
     A subclass knows the messages of its child.
 
     Attributes:
-        name: What the child is, for messages.
         pid: Its process id; 0 before it has been started.
         failure: Why it failed; None if it has not.
     """

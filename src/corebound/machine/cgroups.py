@@ -93,7 +93,6 @@ def cgroup_folders(
     """The folders of a process's cgroup and its ancestors, for each hierarchy of a controller.
 
     Args:
-        tree: The machine's files.
         controller: For example `cpu` or `freezer`; version 2 has one hierarchy for all.
         process: The process's id.
     """
@@ -297,7 +296,6 @@ def quotas(tree: Tree, *, process: str = "self") -> Quotas:
     """All quotas that apply to a process.
 
     Args:
-        tree: The machine's files.
         process: The process's id.
     """
     groups, unknown = _cpu_groups(tree, process)

@@ -106,7 +106,6 @@ def topology(tree: sysfs.Tree, *, where: str, affinity: frozenset[int] | None = 
     """Read a machine's topology.
 
     Args:
-        tree: The machine's files.
         where: The tree's name in errors.
         affinity: CPUs that our process is bound to, if it runs on this machine; a saved machine
             has those of its /proc/self/status.

@@ -364,7 +364,6 @@ def cpu_ticks(stat: bytes, cpus: Collection[int] | None = None) -> CpuTicks | No
     Columns: user nice system idle iowait irq softirq steal.
 
     Args:
-        stat: The file's content.
         cpus: The CPUs; None: all CPUs.
 
     Returns:

@@ -77,8 +77,6 @@ class Artefact(Struct, frozen=True, kw_only=True):
     Attributes:
         kind: The program.
         title: What it is, in a word or two.
-        file: The name of its file.
-        text: The content of the file.
         readme: The content of a file beside it that says where it comes from, if it can have no
             comments.
         note: What it cannot express, or needs; empty if there is nothing to say.
@@ -139,8 +137,6 @@ def artefacts(
     A kind has several files if each worker needs its own, and none if it has nothing to set.
 
     Args:
-        cell: The configuration.
-        placement: Its placement on this host.
         commands: The commands of its launches, one for each worker.
         kinds: Which to write. Those of another framework are left out; a framework's launcher
             has only those that can start it. Default: all that fit, without those of programs

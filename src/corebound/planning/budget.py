@@ -20,7 +20,6 @@ class Turns(Struct, frozen=True, kw_only=True):
     """How far a scenario is.
 
     Attributes:
-        blocks: The blocks that it has.
         wanted: The blocks that it is to have.
         block_s: What a block takes, in seconds.
         least_block_s: What it takes if each launch has just enough iterations to count.

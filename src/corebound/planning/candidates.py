@@ -53,7 +53,6 @@ def choices(
     are the same there.
 
     Args:
-        topology: The host.
         framework: What the workload runs in.
         vary_workers: Whether the number of workers may change, as for throughput.
         workers: The workload's own number of workers.
@@ -147,7 +146,6 @@ def include_entries(
     """The choices as entries of a matrix's `include`, each with all of these keys.
 
     Args:
-        found: The choices.
         base: The values of keys that a choice does not have.
         keys: The keys, in order; those of parameters begin with `parameters.`.
     """
@@ -171,7 +169,6 @@ class SearchSpace(Struct, frozen=True, kw_only=True):
     Attributes:
         found: The choices; each may lack keys, which then have the value of `base`.
         base: The values of the scenario's own baseline.
-        keys: What the choices vary.
         document: The scenario without its matrix, with the profile applied.
         load: The parameters that the scenario varies and that all candidates share.
         varies_threads: Whether the number of threads may vary.
@@ -205,13 +202,9 @@ def search_space(
     """The candidates of a scenario for an objective of `corebound tune`.
 
     Args:
-        scenario: The scenario.
         cells: Those of its cells that are tuned; they do the same work.
-        topology: The host.
-        objective: What is compared.
         bound_ms: The latency that 99 % of requests may take, for the objective `rate`.
         vary: Parameters of the workload that may change, because they do not change its work.
-        profile: The profile of the run.
         blas_layers: The threading layers of the BLAS that NumPy uses.
         follows_threads: Whether the program of a command or a server follows variables that set
             the number of threads, such as OMP_NUM_THREADS.

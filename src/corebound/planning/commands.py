@@ -29,7 +29,6 @@ def command(
     """Build the command that starts one worker, or a server, bound to its placement.
 
     Args:
-        cell: The cell to launch.
         placement: Its placement. The command leaves the CPUs out if nothing binds, or if
             the runner binds once the worker is ready.
         slot: Index of the worker, counted from 0.

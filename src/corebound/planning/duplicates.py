@@ -27,8 +27,6 @@ def mark_duplicates(
 
     Args:
         scenario: The scenario. With `measure.duplicates: each` it has no duplicates.
-        planned: Its planned cells.
-        host: The host's topology.
     """
     groups: dict[bytes, list[PlannedCell]] = {}
     for one in planned:

@@ -16,7 +16,6 @@ def environment_variables(
     """The variables of a worker or server, by name; the cell's own come last.
 
     Args:
-        cell: Its cell.
         placement: The cell's placement.
         slot: Index of the worker, counted from 0; 0 for a server.
         gpus: The host's GPUs, by CUDA's names. The first ones are visible, as many as the cell
@@ -51,7 +50,6 @@ def placeholder_values(cell: Cell, placement: Placement, slot: int) -> dict[str,
 
     Args:
         cell: The cell, whose parameters take precedence.
-        placement: Its placement.
         slot: Index of the worker, counted from 0.
     """
     cpus = placement.slots[slot].cpus

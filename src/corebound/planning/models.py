@@ -62,8 +62,6 @@ class Command(Struct, frozen=True, kw_only=True):
     """The command that starts one worker.
 
     Attributes:
-        argv: Its arguments.
-        env: The environment variables that it adds.
         inherits: The names of variables that the scenario passes on from corebound's environment.
     """
 

@@ -45,8 +45,6 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     The host's quota also limits `per-core`, `per-cpu` and `cores-per-worker`.
 
     Args:
-        cell: The cell to place.
-        host: The host's topology.
         tools: Which of `taskset` and `numactl` the host has.
 
     Returns:

@@ -93,9 +93,6 @@ def plan_cells(
     """Plan the cells of one scenario on one host; never raises, however unusual the host is.
 
     Args:
-        scenario: The scenario.
-        cells: The cells of the scenario to plan.
-        host: The host's capabilities.
         folder: The folder of the scenario's own modules.
         profile: The profile that changes `measure`, if any.
         seed: Seed of the workers' random numbers: the same in every launch of a run.
@@ -271,7 +268,6 @@ def shorten(planned: PlannedCell, most_s: float, *, iterations: int | None) -> P
     Those of servers with other traffic stay as they are.
 
     Args:
-        planned: The cell.
         most_s: How long they iterate, in seconds, if that is enough for a few iterations.
         iterations: How many iterations they have at most; None: as many as planned.
     """
@@ -296,8 +292,6 @@ def started_programs(workload: AnyWorkload, cell: Cell, folder: str) -> tuple[st
 
     Args:
         workload: The workload; a function starts none.
-        cell: The cell.
-        folder: The folder of the scenario.
 
     Returns:
         Names to search in PATH, and paths; without those that only a placement decides.

@@ -46,9 +46,7 @@ def server_arguments(cell: Cell, server: Server, python: str, target: str) -> tu
     """The arguments that start a cell's server; it runs in the folder that holds its files.
 
     Args:
-        cell: The cell.
         server: How its runtime starts.
-        python: The interpreter of its environment.
         target: What the server runs, as `module:name`.
     """
     if server.start == "script":
@@ -120,7 +118,6 @@ def traffic_of(
     """The traffic for a cell's server: one iteration is one request.
 
     Args:
-        cell: The cell.
         measure: How it is measured.
         seed: The seed of arrivals and prompts.
         requests: What a server of the user's own is asked; None for one that is built in.

@@ -41,11 +41,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
         run: Id of the run it is based on.
         at: When that run began, ISO 8601 in UTC.
         host: The host's id.
-        host_name: The host's display name.
         kernel: The host's kernel at that time.
         environment: Name of the cell's environment, and `lock` a hash of its contents.
         scenario: The scenario's name, and `sha256` its hash.
-        profile: The profile that it was measured under.
         cell: Key of the cell, which is the scenario's baseline.
         blocks: How many pairs of launches it is based on.
         pair_spread_ratio: Standard deviation of the ratio within a pair, as a share.

@@ -109,7 +109,6 @@ def decoder(
     """Create a decoder for documents with a `schema`.
 
     Args:
-        kind: The document's type.
         newest: The newest schema that this version supports.
         check: Raises ValueError if a document is inconsistent.
 

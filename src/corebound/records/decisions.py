@@ -30,7 +30,6 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: The series' id.
-        direction: Whether values went up or down.
         after: Moment of the last point certainly before it, ISO 8601 in UTC.
         by: Moment of the first point certainly after it.
     """
@@ -69,7 +68,6 @@ class Decision(Struct, frozen=True, kw_only=True):
     Attributes:
         id: The change's id, as shown at that time.
         state: `open` revokes an earlier decision.
-        because: The reason, in words.
         at: When, ISO 8601 in UTC.
         location: Where the change is.
         line: Line in the decisions file, from 1.
@@ -96,7 +94,6 @@ class Confirmation(
         schema: `CONFIRMATION_SCHEMA` of the corebound that wrote it.
         id: The change's id at that time.
         location: Where the change is.
-        answer: The result of the re-run.
         both: Whether both commits were measured, launched in turns. Otherwise the present
             state was measured and compared with the good points.
         how: What was compared with what, or why nothing could be, in words.
@@ -138,7 +135,6 @@ def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[
 
     Args:
         data: Its bytes.
-        file: Its name, for the faults.
 
     Returns:
         The valid decisions in their order, and all faults of the file.

@@ -92,7 +92,6 @@ class Documents(Generic[T]):
         """Describe the kind.
 
         Args:
-            kind: The type of a document.
             schema: The newest schema that this version supports.
             check: Raises ValueError if a document is inconsistent.
             folder: The name of their folder, which may hold runs, too.

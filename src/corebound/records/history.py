@@ -330,7 +330,6 @@ class HistoryPoints(Sequence[HistoryPoint]):
         """These points followed by later ones.
 
         Args:
-            later: The later points.
             shared: The same for several series, so that they share columns.
         """
         n, m = len(self), len(later)
@@ -527,7 +526,6 @@ class Series(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         project: The project of an imported history; None for corebound's own records.
         host: The host's id, or another tool's name of its machine, or `ANCHORED`.
-        host_name: The host's display name.
         scenario: The scenario's name, or another tool's benchmark.
         title: The scenario's display name.
         cell: The cell's key within the scenario.

@@ -258,7 +258,6 @@ def runs(folder: Path, faults: list[Fault]) -> list[StoredRun]:
     """Every record file below a folder, with its run; launches are not read.
 
     Args:
-        folder: The folder.
         faults: Collects each file that cannot be read or holds no run.
     """
     stored = []

@@ -62,7 +62,6 @@ class Served(Struct, frozen=True, kw_only=True):
     Attributes:
         startup_ns: From its start until all workers were ready.
         stop_ns: From the stop request until its last process exited.
-        traffic: The traffic that was sent.
         generator_cpus: The CPUs that the generator was allowed to use.
         apart: Whether none of them is one of the server's.
         warmed, answered: The outcome of the warm-up requests and of the measured ones.

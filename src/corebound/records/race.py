@@ -53,7 +53,6 @@ class RaceSetup(Struct, frozen=True, kw_only=True):
     """What a run of `corebound tune` races for.
 
     Attributes:
-        objective: What is compared.
         rule: How the race is run.
         not_tried: What was left out. Cells that the host cannot hold are recorded as skipped, and
             duplicates as those of any run.

@@ -75,8 +75,6 @@ class GroupUse(Struct, frozen=True, kw_only=True):
     """A CPU quota of the service over the interval.
 
     Attributes:
-        quota: The quota, and what it did.
-        folder: The folder of its cgroup.
         is_own: Whether it is the processes' own group, not an ancestor.
     """
 

@@ -58,7 +58,6 @@ def busy_threads(worker: Worker, elapsed_ns: int) -> dict[int, float]:
     has, and on what else runs there. Threads that take turns count as one.
 
     Args:
-        worker: The worker.
         elapsed_ns: As from `timed_ns`.
 
     Returns:
@@ -80,7 +79,6 @@ def limit(framework: Framework, requested: int, inter_op: int | None) -> float |
     MindSpore's pipelines and data sets have their own, TensorFlow its inter-op threads.
 
     Args:
-        framework: The framework.
         requested: The number of intra-op threads.
         inter_op: The number of inter-op threads; None: the default.
     """
@@ -100,9 +98,7 @@ def contradictions(
     Only a worker's own process is judged: those of loaders are no part of its pool.
 
     Args:
-        worker: The worker.
         elapsed_ns: As from `timed_ns`; 0: its busy threads are not judged.
-        framework: Its framework.
         inter_op: The number of inter-op threads that was requested; None: the default.
     """
     if inter_op is not None and worker.inter_op_used not in {None, inter_op}:

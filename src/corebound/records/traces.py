@@ -25,7 +25,6 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
     """Store a launch's trace atomically.
 
     Args:
-        trace: The profiler's output file.
         folder: The destination folder; created if necessary.
         launch: The launch's id.
 

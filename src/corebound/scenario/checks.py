@@ -67,7 +67,6 @@ def check_scenario(
     """Check the parts of a scenario that do not depend on its cells.
 
     Args:
-        scenario: The scenario.
         measures: Its `measure` under each profile.
         invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
@@ -628,7 +627,6 @@ def check_traffic(
     """Check the traffic of each cell under each profile; yield nothing if it is not a server.
 
     Args:
-        scenario: The scenario.
         points: Its points under each profile.
         measures: Its `measure` under each profile.
         invalid_keys: Keys that are unknown because of other faults; checks that need them are

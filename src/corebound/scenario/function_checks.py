@@ -56,10 +56,6 @@ class Broken(Struct, frozen=True, kw_only=True):
 def find_function(source: bytes, name: str) -> Function | Absent | Broken | None:
     """Find a function in a module's source, without executing the module.
 
-    Args:
-        source: The module's text.
-        name: The function's name in the module.
-
     Returns:
         None if the source alone is not enough: names created at run time, star imports,
         re-exports, decorators, classes with bases, several definitions.
@@ -235,7 +231,6 @@ def check_function(
     Args:
         scenario: The scenario; commands and built-in workloads are not checked.
         points: Its points under each profile.
-        find: Finds modules.
         invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
@@ -275,7 +270,6 @@ def guess_framework(workload: str, environment: str, find: ModuleFinder) -> Fram
     Args:
         workload: `module:function`.
         environment: The name of the environment in which the module is found.
-        find: Finds modules.
 
     Returns:
         None if the module is not found, or imports no framework or several.

@@ -34,7 +34,6 @@ def load(
 
     Args:
         data: The file's bytes; any content is accepted.
-        file: The file's name, for faults.
         find: Finds the module of a user-defined function; None skips that check.
         find_file: Whether the files and programs that the scenario names exist; likewise.
         find_environment: Finds an environment whose framework is not named.
@@ -66,7 +65,6 @@ def load_file(
 
     Args:
         data: The file's bytes; any content is accepted.
-        file: The file's name, for faults.
         form: Its format.
         check: Checks the meaning of the valid part; its second argument are the invalid parts.
 

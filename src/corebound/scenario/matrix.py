@@ -41,8 +41,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     """An entry of `include` or `exclude`, applied.
 
     Attributes:
-        path: Its place in the file.
-        values: What it names.
         matches: Whether a point has every value that it names; for an `include`, every value
             that it names on an axis.
     """
@@ -142,7 +140,6 @@ def expand_matrix(matrix: Matrix, axes: Axes) -> ExpandedMatrix:
 
     Args:
         matrix: The matrix.
-        axes: Its axes.
 
     Source: GitHub Docs, "Running variations of jobs in a workflow", expanding
     or adding matrix configurations.
@@ -186,7 +183,6 @@ def points_of(
     """The points of a scenario under a profile, which changes parameters and leaves points out.
 
     Args:
-        scenario: The scenario.
         matrix: Its matrix.
         profile: The profile, if any.
         where: Where each cell is defined, as `file:line`.
@@ -372,9 +368,7 @@ def baselines_of(
     own baseline.
 
     Args:
-        cells: Cells of the scenario.
         available: The scenario's cells that are available for comparison.
-        scenario: The scenario.
 
     Returns:
         One baseline for each of `cells`; None if there is no such cell.

@@ -25,7 +25,6 @@ class Metric(Struct, frozen=True, kw_only=True):
     """What a reported value is; it is a part of the identity of a cell.
 
     Attributes:
-        name: Its name.
         unit: Its unit; empty for a number without one.
         better: Whether higher or lower values are better.
     """

@@ -19,7 +19,6 @@ class ObjectiveSpec(Struct, frozen=True, kw_only=True):
 
     Attributes:
         help: What it is, in a few words, for the help of the command.
-        value: What a value of it is.
         words: What a configuration is called that is better than another, and one that is worse.
         is_cpu_time: Whether a launch is judged by its CPU time, instead of its elapsed time.
         is_of_all_workers: Whether a launch is judged by what its workers do together.

@@ -43,7 +43,6 @@ class Program(Struct, frozen=True, kw_only=True):
     """A program that a host needs for a runtime.
 
     Attributes:
-        name: The program.
         what: Why a cell cannot run without it, in a sentence.
         fix: How to get it, in a sentence.
         mode: The `mode` of a workload that needs it; None: every workload does.
@@ -93,7 +92,6 @@ class Runtime(Struct, frozen=True, kw_only=True):
         launcher: Its own launcher, which places its processes; the worker's command, interpreter
             included, is appended to it.
         server: Set if it is a server, which no function or command runs in.
-        programs: What its cells need on the host.
         quantizes_for_memory: Whether small types are worth it without instructions for them.
         unprofiled: Why its operators cannot be profiled; empty if they can.
         start_up_s: What a launch takes before its first iteration on two cores, in seconds: the

@@ -155,7 +155,6 @@ class GeneratorOrder(Struct, frozen=True, kw_only=True):
     """The order to one load generator.
 
     Attributes:
-        traffic: What to send.
         host, port: The server's address; a host name is resolved once.
         path: Path and query of the URL, such as `/predictions/resnet50`.
         method: `GET`, `POST` or another.
@@ -310,7 +309,6 @@ class Answered(Struct, frozen=True, kw_only=True):
         lateness: HDR histogram of the delay that the generator itself added to each request,
             counted from when it was due and had a free connection. None for ab.
         waited: Requests of the open shapes that were due when no connection was free.
-        window_ns: Length of a window.
         windows: Consecutive windows from `began_ns` on; none for ab.
         cpu_ns, wall_ns: The generator's CPU time and elapsed time while it measured.
         connections: Maximum number of connections open at once.

@@ -162,7 +162,6 @@ class FileFormat(Struct, Generic[Model], frozen=True, kw_only=True):
     Attributes:
         noun: What the file is, as in "this is not …".
         example: A line of such a file.
-        model: The model of the whole file.
         sections: The model of each section, by its key; the file's own under "".
         homes: Other sections in which an unknown key may belong.
         placeholders: Values for required top-level keys that are wrong or missing, so that the

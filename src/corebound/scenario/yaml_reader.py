@@ -282,7 +282,6 @@ def read_yaml(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
 
     Args:
         data: The file's bytes.
-        file: The file's name, for faults.
 
     Returns:
         The tree, or None if the syntax is too broken for one; and every fault.

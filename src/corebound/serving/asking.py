@@ -22,7 +22,6 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     Attributes:
         status, reason: Of its first line.
-        content: Its body.
         closes: Whether the server closes the connection after it.
     """
 
@@ -45,10 +44,7 @@ def ask(
     """Send one request over a connection of its own, and wait for the whole answer.
 
     Args:
-        host: The address to connect to.
-        port: Its port.
         path: The path and the query.
-        method: The method.
         body: The body; None: none.
         headers: More headers.
         within_s: How long all of it may take, also if an answer arrives byte by byte.

@@ -40,8 +40,6 @@ def bottleneck_evidence(answered: Answered, traffic: Traffic, cpus: int) -> tupl
     """Describe each way in which the load generator limited a launch; empty if there is none.
 
     Args:
-        answered: The results of the requests.
-        traffic: The requested traffic.
         cpus: The number of CPUs that the generator may use.
     """
     limits = (_busy(answered, cpus), _late(answered, traffic), _mixed(answered, traffic))

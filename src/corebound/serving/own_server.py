@@ -79,7 +79,6 @@ class DeclaredServer:
         """Choose its port.
 
         Args:
-            own: The server and its requests.
             folder: The folder of the scenario, in which the files of bodies are.
             workers: The number of its processes that answer requests.
             path: Its PATH, where programs of its environment are found; None: the usual one.
@@ -212,10 +211,6 @@ class DeclaredServer:
 
     def require_right_answer(self, traffic: Traffic, left_s: float) -> None:
         """Send one request before any timing counts, and check its answer.
-
-        Args:
-            traffic: The requests that follow.
-            left_s: The time that the launch has left.
 
         Raises:
             ServerError: the answer is wrong, or the server closes the connection after it.

@@ -72,7 +72,6 @@ class Processes:
         """Start a process, with its output in the log; returns its process id.
 
         Args:
-            command: The command to start.
             needs: Environment variables in addition to those of the command.
             cwd: The working directory; None: the launch's own folder.
             cgroup: As for `Supervision.spawn`.
@@ -148,7 +147,6 @@ def ended(code: int, when: str) -> ServerError:
     """The error of a server that has ended on its own.
 
     Args:
-        code: Its exit code.
         when: When that was, as in "before it was ready".
     """
     daemon = " Start it in the foreground, not as a daemon." if code == 0 else ""
@@ -178,9 +176,6 @@ def await_workers(
     """Wait until a server reports that `count` workers are ready.
 
     Args:
-        workers_now: Its workers at this moment.
-        processes: Those of the launch.
-        root: The server's root process.
         count: The number of workers to wait for.
 
     Raises:

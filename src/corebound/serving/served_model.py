@@ -85,7 +85,6 @@ class ServedModel(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file, onnx, gguf: The network in TorchScript, in ONNX, or in llama.cpp's format.
-        archive: The network packed for TorchServe.
         jpeg, json: The body of every request: an image; in base64 for a server that accepts JSON.
         text_request: The request to a language model whose answer is known.
         expected: The right answer, as JSON: [class, probability] pairs, or a text.
@@ -104,9 +103,7 @@ def served_model(
     """Find the served model in the cache, or create it; only one process creates it at a time.
 
     Args:
-        cache: The folder that stores models.
         recipe: How it is made.
-        python: The interpreter of the server's environment.
         execute: Runs a command in a folder and returns its exit code.
 
     Raises:

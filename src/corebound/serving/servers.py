@@ -68,7 +68,6 @@ class BuiltInServer(DeclaredServer):
         """Choose its port.
 
         Args:
-            distribution: The name of its Python package.
             model: The model to serve, with the right answer.
             body: The file with the body of every request.
             reports: The folder in which each worker writes a file named after its process id.
@@ -144,11 +143,9 @@ class TorchServe(BuiltInServer):
         """Choose its ports.
 
         Args:
-            model: The model to serve.
             workers: The number of worker processes.
             pinned: The CPUs that its CPU launcher binds each worker to, the same
                 number for each; None: do not use the CPU launcher.
-            python: The interpreter of the server's environment.
             reports: As for other servers.
         """
         super().__init__(
@@ -251,9 +248,6 @@ def server_of(
 
     Args:
         cell: The cell; its framework is a server.
-        placement: Its placement.
-        python: The interpreter of its environment.
-        model: The model to serve.
         reports: The folder in which each worker writes a file named after its process id.
     """
     if model is None:

@@ -47,7 +47,6 @@ class ServingSpec(launch.AnyLaunchSpec, frozen=True, kw_only=True):
         model: Finds or creates the served model, given a function that executes commands; None
             for a server of the user's own.
         server: Creates the server, given the model and the folder for the workers' reports.
-        traffic: The requests to send.
         reports_itself: Whether each worker of the server reports its threads and variables.
         generator: The interpreter of the load generator.
         generator_cpus: The CPUs that the load generator may use.
@@ -71,7 +70,6 @@ def serve(
     """Run one launch of a server until it completes, fails or times out.
 
     Args:
-        spec: What to launch.
         supervision: Starts the processes and ends any that they leave behind.
         tick: Called from time to time, to update progress.
 

@@ -231,7 +231,6 @@ def compare(
     use logarithms, so swapping the two cells gives exactly the reciprocal.
 
     Args:
-        cell: The cell.
         baseline: What it is compared with; from the same run, unless `between` is given.
         margin: How far either way still counts as equal, above 0; a ratio of
             1 / (1 + margin) to 1 + margin.
@@ -299,7 +298,6 @@ def compare_together(
     narrower, and no less likely to include the true ratio.
 
     Args:
-        pairs: Cells and baselines.
         margin: As in `compare`.
         adaptive: As in `compare`.
 

@@ -91,7 +91,6 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, Loss]:
     For a suspension, which stops all CPUs, it is the share of the time.
 
     Args:
-        window: A part of the launch.
         cpus: How many CPUs the launch was given.
     """
     elapsed_ns = (window.to_ms - window.from_ms) * 1_000_000
@@ -145,7 +144,6 @@ def disturbed_ranges(worker: Worker, host: HostOverTime) -> tuple[DisturbedItera
 
     Args:
         worker: With every iteration.
-        host: The host's telemetry.
     """
     disturbed = [
         (window, lost_by_cause)
@@ -200,7 +198,6 @@ def disturbance(
     Args:
         workers: Its workers, with the iterations that `disturbed_ranges` found. Without any
             iterations, as for a server, the share is of time.
-        host: The host's telemetry.
         warm: For each worker, how many iterations at its start are not used. If empty,
             only the first is not.
     """
@@ -307,9 +304,7 @@ def is_too_much(
     launches because of their own values would bias the rest.
 
     Args:
-        disturbance: The launch's disturbances.
         host: The host's telemetry; None if the record lacks it.
-        kind: The purpose of the launch.
     """
     if disturbance is None:
         return False

@@ -149,7 +149,6 @@ class CellSummary(Struct, frozen=True, kw_only=True):
     """The combined results of one cell's launches.
 
     Attributes:
-        cell: The cell.
         launches: Its `ok` launches that its values are computed from, by block.
         counts: How many launches have each status; absent ones are 0.
         median_ns: The median of a typical launch (`typical_launch_value`); None without an `ok`
@@ -309,7 +308,6 @@ def summarise(
     """Summarise the launches of one cell; only `ok` ones contribute to its statistics.
 
     Args:
-        cell: The cell.
         launches: Its launches, from one run, in any order and of any status.
         warmup: `Measure.warmup`.
         metric: As in `summarise_launch`.
@@ -335,7 +333,6 @@ def combine_launches(
     identifies them, not their duration. Otherwise they are included and counted in `disturbed`.
 
     Args:
-        cell: The cell.
         summaries: Its `ok` launches, in any order.
         launches: All its launches.
     """

@@ -119,7 +119,6 @@ class LevelFits(Struct, frozen=True, kw_only=True):
     """The best fit of three levels to each of k samples; arrays of length k.
 
     Attributes:
-        middles: The middle level.
         steps: The distance of the other two from it.
         noises: Standard deviation about the levels, with n - 2 degrees of freedom.
         below, above: How many values belong to the lower and to the upper level.

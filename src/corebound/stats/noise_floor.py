@@ -165,7 +165,6 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
     """The calibration that a run gives for one of its scenarios.
 
     Args:
-        run: The run.
         source: The scenario, one of the run's.
         launches: The run's launches of that scenario, of cells that differ in `copy` alone.
 

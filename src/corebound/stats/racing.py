@@ -41,7 +41,6 @@ class Entrant(Struct, frozen=True, kw_only=True):
     """A configuration in a race, with its launches so far.
 
     Attributes:
-        key: Its name.
         log_costs: By block, the logarithm of its launch's cost: less is better.
         cpu_logs: By block, the logarithm of the CPU time that its launch took for one iteration.
         failures: By block, why its launch has no cost.
@@ -65,7 +64,6 @@ class Dropped(Struct, frozen=True, kw_only=True):
     """A configuration that left the race.
 
     Attributes:
-        key: Its name.
         block: The last block that launched it.
         by: The leader that it was compared with; None if its launch failed.
         ratio: Its cost over the leader's, and the least that this can be, which are the same if its
@@ -143,7 +141,6 @@ def replay(
 
     Args:
         entrants: All configurations that the race began with.
-        rule: The rule.
         spent_s: For each block how long its launches took.
         before_s: How much of the budget was spent before the race.
 

@@ -113,7 +113,6 @@ def short_s(rule: RaceRule, candidates: int, best_ns: float | None) -> float:
     """How long a launch of a screening iterates at most, in seconds.
 
     Args:
-        rule: The rule.
         candidates: How many configurations there are.
         best_ns: An iteration of the best one so far; None if none is known.
     """
@@ -128,7 +127,6 @@ def has_time_to_screen(rule: RaceRule, took_s: Sequence[float], *, more: int) ->
     """Whether the first round has time for so many `more` launches.
 
     Args:
-        rule: The rule.
         took_s: How long its launches took so far, in seconds; two have time in any case.
         more: How many are made together now.
     """
@@ -172,7 +170,6 @@ def screen(
 
     Args:
         entrants: All configurations, the most promising first.
-        rule: The rule of the race.
         skipped: Those that the budget had no time for, each with the block that would have
             launched it.
         spent_s: For each block how long its launches took.
@@ -235,7 +232,6 @@ def race_after(
     """The race after a screening that is over, and who takes part in it, from its first block on.
 
     Args:
-        screening: The screening.
         entrants: As for `screen`.
         rule: As for `screen`.
         spent_s: As for `screen`.

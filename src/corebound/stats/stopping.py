@@ -135,7 +135,6 @@ def needs_more_launches(
     """Whether a cell's last result was inconclusive or too noisy.
 
     Args:
-        summary: The summary of its launches.
         comparison: Its comparison with its baseline; None without one: its own time counts then.
         launches: The interval width that the scenario requests.
         margin: How far either way a ratio still counts as equal, above 0.

@@ -252,7 +252,6 @@ def counted_iterations(worker: Worker, *, is_alone: bool) -> list[int]:
     because the others may have handed over already. A time slice of one iteration counts.
 
     Args:
-        worker: With its iterations.
         is_alone: Whether it is the only worker of its launch.
     """
     if not worker.time_slices:
@@ -275,7 +274,6 @@ def first_used_iteration(
     """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
-        worker: With its iterations.
         warmup: `Measure.warmup`.
         is_alone: Whether it is the only worker of its launch.
         reported: Its `reported_times`, if the launch is judged by them.

@@ -238,7 +238,6 @@ class Ready(Struct):
         threads_used: The size of the framework's intra-op pool as it reports it; None
             if it reports none.
         inter_op_used: The size of the inter-op pool, likewise.
-        python: Version of the interpreter.
         versions: The framework's and its libraries' versions, by name.
         blas: The BLAS in use, with its version, if there is one.
         environment: The environment variables that control threads and memory, as the
@@ -468,7 +467,6 @@ class ErrorBoundary:
         """Prepare the boundary.
 
         Args:
-            messages: Sends the report.
             describe: What is wrong and how to fix it, for an exception that is meant for the
                 user; None for any other, whose traceback is printed.
         """

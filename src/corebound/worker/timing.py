@@ -81,7 +81,6 @@ class Timings:
         include the cost of the loop itself: up to 2 µs, see `LEAST_FOR_CPU_NS`.
 
         Args:
-            step: The function to time.
             iterations: The number of calls.
             wall_ns: A monotonic clock in nanoseconds.
             cpu_ns: CPU time used so far, in nanoseconds.

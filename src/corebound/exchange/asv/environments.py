@@ -192,7 +192,6 @@ class Requirements:
 
         Args:
             merge_options: The user's choice.
-            where: The folder of the files.
 
         Raises:
             InputError: A requirement under test does not occur.

@@ -40,8 +40,6 @@ class AsvLayout(Struct, frozen=True, kw_only=True):
     """The locations and settings of an asv project.
 
     Attributes:
-        name: The project's name.
-        results: The folder of its results.
         configuration: Its asv.conf.json, if there is one.
         repo: Its repository, if that is a folder on this host.
         thresholds, secondary: As in `Project`.

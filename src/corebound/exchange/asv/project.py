@@ -34,7 +34,6 @@ class AsvResults(Struct, frozen=True, kw_only=True):
     """The results of a project.
 
     Attributes:
-        project: The project's name.
         is_guessed: Whether the name is only that of a folder.
         series: By id.
         files: How many result files were read.
@@ -149,7 +148,6 @@ class _Files:
         """Start with the files that were read before.
 
         Args:
-            project: The project of the files.
             unread: Which files there are.
             needs_commits: Whether to read files again whose commit the repository lacks, as it
                 may have the commit later.

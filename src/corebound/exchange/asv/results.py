@@ -164,7 +164,6 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
     """Read a result file except for its benchmarks, each of which may be damaged on its own.
 
     Args:
-        data: The file's content.
         under_test: Requirements that are what is measured; omitted from the environment.
 
     Raises:

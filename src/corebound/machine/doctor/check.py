@@ -98,7 +98,6 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Finds the value of a setting that is one file.
 
     Attributes:
-        path: The file.
         missing: What is missing if there is no such file.
         meanings: What each value means, or what the host makes of a value; without a meaning, the
             content is unexpected.

@@ -81,7 +81,6 @@ def answered(
     without sending anything as a failure.
 
     Args:
-        output: The output of ab.
         percentiles: Its `-e` file: milliseconds with microsecond resolution, for each percent.
         times: Its `-g` file: one line per request, in whole milliseconds.
         order: What ab was ordered to send.

@@ -30,7 +30,6 @@ class Response:
     Attributes:
         status: The status of the response; 0 until its head has been received.
         keeps: Whether the server keeps the connection open.
-        complete: Whether the response is complete.
     """
 
     def __init__(
@@ -192,7 +191,6 @@ def answer_error(
     """Why an answer is no success; None if it is one.
 
     Args:
-        status: Its status.
         body: Its body; only read if `text` is given.
         expected: The status of a success; None: any of 200 to 299.
         text: A text in the body of a success; None: any body.

@@ -54,9 +54,7 @@ def reduce(
 
     Args:
         samples: The result of every request.
-        traffic: The requested traffic.
         began_ns: The first intended send time, on the clock of the samples.
-        cost: The generator's resource use while measuring.
         search: The result of `rate-search`.
     """
     latencies_ns = np.array(samples.latency_ns, dtype=np.int64)
@@ -183,7 +181,6 @@ def mlperf(
     Args:
         latencies_ns: The latency of every request, in the order of sending.
         succeeded: Which requests succeeded.
-        traffic: The requested traffic.
         duration_ns: From the first intended send to the last answer.
     """
     # MLPerf does not define failed queries; here a failed one is slower than any other.

@@ -29,7 +29,6 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
     """A lasting change of one series, or an early warning of one.
 
     Attributes:
-        change: The change, with its series.
         id: What `Results.decide` takes, and `corebound regressions --accept`: the id of the
             decision if there is one.
         state: The state that was decided, else `open`.
@@ -185,9 +184,7 @@ def assess_changes(
     """Combine each change with its decision and re-run result, in the given order.
 
     Args:
-        changes: Changes and early warnings.
         decisions: People's decisions, in the order of the file; the last one counts.
-        confirmations: Results of re-runs.
         retired: Ids of retired series, which have no recent points.
     """
     return tuple(

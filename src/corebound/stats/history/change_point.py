@@ -121,7 +121,6 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
         last_good: Index of the last point before all possible locations.
         first_bad: Index of the first point after all of these. The change came after
             `last_good` and no later than `first_bad`, in 97 % or more of simulated changes.
-        direction: Whether values went up or down.
         before: Level before, in the unit of the values.
         ratio: Level after over level before.
         interval: The 95 % interval of the ratio; None if the points are too few.

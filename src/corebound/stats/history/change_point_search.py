@@ -222,7 +222,6 @@ class Cut(Struct, frozen=True, kw_only=True):
         at: The reported location; the change is equally likely to lie before or after.
         earliest: First location that is not ruled out.
         latest: Last location that is not ruled out.
-        decision: The detectors' votes.
         rho: Correlation between neighbouring points that the detectors used.
     """
 

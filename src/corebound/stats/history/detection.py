@@ -113,7 +113,6 @@ def measured_segments(
     """Each segment of a history, and the places of its points; those without a value left out.
 
     Args:
-        history: The history.
         threshold: Least change that matters.
     """
     for places in history.segments:
@@ -267,7 +266,6 @@ def change_points_across_segments(
     of its segment. This removes part of a change, if there is one, and never adds any.
 
     Args:
-        history: The history.
         change_points: The change points found in single segments, in time order.
         threshold: Least change that matters, as a ratio minus 1.
         cache: Results of earlier analyses; new ones are added.

@@ -51,7 +51,6 @@ def early_warning(
     """Detect a change that began with the last two points, before the detectors can confirm it.
 
     Args:
-        history: The history.
         change_points: Its change points, from `change_points_of`. If one of them already covers the
             last two points, there is no early warning.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
@@ -123,7 +122,6 @@ def evaluate_rerun(
     Args:
         good: Values of the points before the change, above 0.
         rerun: The re-run's value, above 0.
-        direction: Of the change.
         ratio: Of the change: bad level over good.
 
     Returns:
@@ -149,7 +147,6 @@ def evaluate_commit_comparison(
 
     Args:
         comparison: The bad commit's cell, with the good commit's as its baseline, interleaved.
-        direction: Of the change.
         ratio: Of the change: bad level over good.
 
     Returns:
@@ -190,7 +187,6 @@ def is_final(answer: Answer, *, is_commit_comparison: bool, is_covered: bool) ->
     commits do not change. A refutation by the present state is only one point.
 
     Args:
-        answer: The result of the re-run.
         is_commit_comparison: Whether it measured both commits.
         is_covered: Whether all the commits that may hold the change lay between these two.
     """

@@ -235,7 +235,6 @@ def analyse_segment(segment: Segment, cache: SegmentCache) -> SegmentResult:
     """Find the change points of a segment.
 
     Args:
-        segment: The segment.
         cache: Earlier results; new ones are added.
     """
     key, before = segment.key, segment.before

@@ -37,9 +37,6 @@ def latest_difference(history: HistoryArrays) -> LatestDifference | None:
     factor is 12.7. The logarithms of the values are assumed to be normal and independent, which so
     few values can neither show nor refute.
 
-    Args:
-        history: The history.
-
     Returns:
         The difference; None with fewer than two values.
 

@@ -33,7 +33,6 @@ def compare_points(
     drift and bimodal points as they occur in the history.
 
     Args:
-        history: The history.
         before: Index of the first point.
         after: Index of the second point.
         changed: The change points of the history, as first indices; `history` has the segments.

@@ -143,7 +143,6 @@ class Failing(Struct, frozen=True, kw_only=True):
     """A series that was measured before and whose latest points failed.
 
     Attributes:
-        series: The series.
         since: Its first point without a value after the last measured one.
         points: How many points since then have no value.
     """
@@ -345,10 +344,6 @@ def level_spread(series: Series, change_points: Sequence[ChangePoint]) -> float 
 
     It is a standard deviation computed from the median distance from the median, so spikes do
     not affect it.
-
-    Args:
-        series: The series.
-        change_points: Its change points.
     """
     start = max((change_point.at for change_point in change_points), default=0)
     history = arrays_of(replace(series, points=series.points[start:]))

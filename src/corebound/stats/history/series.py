@@ -53,7 +53,6 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     uncommitted changes, because no commit accounts for their values.
 
     Args:
-        run: The run.
         launches: Its launches, in any order; profiling launches are skipped.
 
     Raises:

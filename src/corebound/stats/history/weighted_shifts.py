@@ -304,7 +304,6 @@ def weighted_warning(
     """Detect a change among the last five points that is not clear enough to be reported.
 
     Args:
-        history: The history.
         change_points: Its change points. One that covers the last two points leaves no warning.
         threshold: Least change that matters, as a ratio minus 1.
 

@@ -48,7 +48,6 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> operato
     Args:
         step: The function called per iteration; it must wait for the result.
         iterations: The number of iterations to tabulate; one more runs before them.
-        folder: The folder for its files and the Chrome trace.
     """
     with jax.profiler.trace(folder):
         for number in range(1 + iterations):

@@ -61,7 +61,6 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     Args:
         step: The function called per iteration; it must wait for the work that it starts.
         iterations: The number of iterations to tabulate; one more warms up the profiler.
-        folder: The folder for its files, including the Chrome trace.
     """
     # Not imported at the top, because only profiling needs it.
     profiling = importlib.import_module("mindspore.profiler")

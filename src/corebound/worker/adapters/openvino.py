@@ -126,7 +126,6 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     Args:
         step: The function called per iteration.
         iterations: The number of iterations to tabulate; one more runs before them.
-        folder: The folder for the Chrome trace.
 
     Raises:
         ValueError: not exactly one `CompiledModel` was made, or it runs requests in parallel.

@@ -59,7 +59,6 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> operato
         step: The function called per iteration.
         iterations: The number of iterations to tabulate. One more runs before them, because
             the profiler's own first step is slower.
-        folder: The folder for the Chrome trace.
     """
     with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profiler:
         for _ in range(1 + iterations):

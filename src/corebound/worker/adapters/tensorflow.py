@@ -86,7 +86,6 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
         step: The function called per iteration.
         iterations: The number of iterations to tabulate. One more runs before them, because
             the profiler's own first step is slower.
-        folder: The folder for its files and the Chrome trace.
     """
     # Not imported at the top: its location varies between versions, which must not break timing.
     xplane_pb2 = importlib.import_module("tensorflow.tsl.profiler.protobuf.xplane_pb2")

@@ -80,7 +80,6 @@ def pipeline(
     """Set up random images of 64×64 that are enlarged to 3×image×image.
 
     Args:
-        batch: Images in a batch.
         image: Height and width that crops are enlarged to.
         batches: Batches per step; tuning needs hundreds of them to converge.
         loaders: The initial number of threads for each operation.

@@ -96,7 +96,6 @@ def inference(
         context: The words that the cache holds; a prompt is cut to them.
         prompt: The random words that each step reads before it generates one. With 0, each step
             generates one word of a text that begins with one random word.
-        dtype: The type of weights and cache.
         mode: Only `usual`; other runtimes have more.
     """
     del mode

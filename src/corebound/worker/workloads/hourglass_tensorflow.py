@@ -121,8 +121,6 @@ class Training:
     """The network, and everything that a step needs.
 
     Attributes:
-        network: The network.
-        shape: Its size.
         forward: Maps images to heat maps, dropout included.
         inputs, targets: The batch: batch×image×image×3, and as `forward` gives it.
         advance: Takes one step; returns the loss before it, and the heat maps.

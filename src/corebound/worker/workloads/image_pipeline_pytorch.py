@@ -109,7 +109,6 @@ def step(
         model: `small` or `large`, as `image_training_pytorch.classifier` has them.
         preprocessing: `light` or `heavy`, as `image_files_pytorch.photographs` has them.
         loaders: Processes that prepare batches ahead; 0: the step does it itself.
-        batch: Images a step.
         image: Their side once they are prepared.
         gpus: 0: trains on the CPU; 1: on the first GPU. Batches are prepared on CPUs.
 

@@ -18,7 +18,6 @@ class Inference:
 
     Attributes:
         name: The model's name in error messages.
-        runtime: What runs it, likewise.
         step: Runs the model once and returns its first output.
         shape: The shape of that; None if it is not known.
         unit, count: What a step processes, and how many of it; without a unit, no work is
@@ -111,10 +110,7 @@ def require_valid(
     """Reject an output that no model would produce.
 
     Args:
-        result: The output.
         shape: Its expected shape; None if any is right, and equal numbers too.
-        name: The model's name.
-        runtime: The runtime's name.
 
     Raises:
         WorkloadError: its shape is wrong, a number is not finite, or all are the same.

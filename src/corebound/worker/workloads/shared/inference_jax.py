@@ -27,9 +27,7 @@ def inference(
     """Set up the forward pass of one batch, which XLA compiles in the first step.
 
     Args:
-        forward: The output for weights and inputs.
         name: As in Inference.
-        weights: Its first argument.
         inputs: Its second argument; the batch is the first dimension.
         types: The types that weights and inputs are converted to.
         shape: As in Inference.

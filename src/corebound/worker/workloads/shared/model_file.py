@@ -17,7 +17,6 @@ def require(path: Path, *, begins: bytes, kind: str) -> None:
     """Check that a file exists, and that it begins as files of its format do.
 
     Args:
-        path: The file.
         begins: The first bytes of its format; empty if files of it may begin with any.
         kind: What it should be, with the ending of such files: `a model in GGUF (.gguf)`.
 

@@ -54,7 +54,6 @@ class GraphBuilder:
         """Serialise the graph.
 
         Args:
-            name: The graph's name.
             inputs: Examples of its inputs by name: their types and shapes.
             output: The name of its only output, of float32.
             shape: The output's shape.

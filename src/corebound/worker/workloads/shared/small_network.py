@@ -110,7 +110,6 @@ class Training:
     """The training in one framework, with its checks.
 
     Attributes:
-        shape: The network's size.
         advance: Takes one step and waits for it; returns loss and outputs.
         parameters: The framework's own, current values.
         losses: The loss before each step so far.
@@ -172,8 +171,6 @@ def training(
 
     Args:
         make: Makes it of the Shape, and of `mode`, `dispatch_threads` and `blocking`.
-        batch: Rows of the inputs.
-        width: Columns of everything.
         layers: How many before the head.
         mode: `graph`, `eager`, or `usual`: what the framework's users usually choose.
         dispatch_threads: The number of threads that dispatch operators; 0: framework default.

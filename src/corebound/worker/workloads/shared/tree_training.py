@@ -52,7 +52,6 @@ class Training:
     Attributes:
         model: `boosting` or `forest`.
         trees: The number of trees of the model.
-        table: The data.
         fit: Trains a model and returns what predicts with it.
     """
 
