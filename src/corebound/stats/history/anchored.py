@@ -181,12 +181,12 @@ def chained(series: Series, history: HistoryArrays) -> Series:
         if measured.any():
             link, error = _level(ratios[measured], own[measured])
             shift, variance = shift + link, variance + error**2
-            told = f"{latest}{CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
+            label = f"{latest}{CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
         else:
-            shift, variance, latest, told = 0.0, 0.0, old, old
+            shift, variance, latest, label = 0.0, 0.0, old, old
         alone = [at for run, at in by_run[old].items() if run not in by_run[new]]
         kept += HistoryPoints.of(
-            replace(points[at], environment_key=_with_anchor(points[at].environment_key, told))
+            replace(points[at], environment_key=_with_anchor(points[at].environment_key, label))
             for at in alone
         ).scaled(math.exp(-shift))
     kept.sort(key=lambda point: (point.at, point.run or ""))
