@@ -127,7 +127,7 @@ def launched(
                 block=0,
                 position=at,
                 planned=one,
-                turn=at if turns else None,
+                turn=at if turns else 0,
             )
             for at, (side, one) in enumerate(zip(sides, planned, strict=True))
         ]

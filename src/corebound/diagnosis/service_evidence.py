@@ -245,8 +245,8 @@ class ServiceEvidence:
             lines = (self.waiting_line, f"others used {used} of its {cpus} CPUs")
             return Disturbed(share=self.wait_share or 0, when=self.over, lines=lines)
         if cause == "steal" and self.steal_share >= _LEAST_LOST:
-            lines = (f"steal: {percent(self.steal_share, 0)} of its {cpus} CPUs",)
-            return Disturbed(share=self.steal_share, when=self.over, lines=lines)
+            line = f"steal: {percent(self.steal_share, 0)} of its {cpus} CPUs"
+            return Disturbed(share=self.steal_share, when=self.over, lines=(line,))
         return None
 
     def binding_advice(self) -> str:

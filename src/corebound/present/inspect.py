@@ -53,9 +53,12 @@ def inspect_sections(document: Mapping[str, Any]) -> Iterator[Section]:
     heads = ("process", "command*", "threads", "compute", "CPUs used", "wait", "may use*")
     yield _table("Processes", heads, [_process(one) for one in busiest])
     working = [one for one in busiest if one["works"]]
-    heads = ("threads named*", "process", "number", "CPUs used", "CPUs waited for")
     rows = [_threads(one, pool) for one in working for pool in one["pools"]]
-    yield _table("Threads of the processes that work", heads, rows)
+    yield _table(
+        "Threads of the processes that work",
+        ("threads named*", "process", "number", "CPUs used", "CPUs waited for"),
+        rows,
+    )
     yield Facts(tuple(_facts(document, working)))
     for hidden in document["unseen"]:
         yield Sentence(f"Not visible: {hidden['what']}. {hidden['fix']}", "note")

@@ -75,9 +75,9 @@ def test_a_first_night_without_time_for_a_launch_ends_with_the_run(tmp_path: Pat
 def test_a_night_of_another_commit_is_another_night(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def opened(**options: bool) -> tuple[str, list[str]]:
+    def opened() -> tuple[str, list[str]]:
         said: list[str] = []
-        request = nightly.NightlyRequest(nights=tmp_path / "nights", **options)
+        request = nightly.NightlyRequest(nights=tmp_path / "nights")
         return nightly._open_journal(request, said.append).stamp, said
 
     repositories.git(tmp_path, "init", "--quiet")
