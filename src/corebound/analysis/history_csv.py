@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
 
@@ -30,23 +30,24 @@ def history_csv(all_series: Sequence[Series]) -> str:
     `points.js` writes the same of the points in a site. The fixed columns come first, then one
     column for each environment value.
     """
-    distinct = dict.fromkeys(
-        told for series in all_series for told in series.points.environment_keys
-    )
-    names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
-    behind = {told: _csv_line([dict(told).get(name) for name in names]) for told in distinct}
+    distinct = dict.fromkeys(key for series in all_series for key in series.points.environment_keys)
+    names = [*dict.fromkeys(name for key in distinct for name, _ in key)]
+    endings = {
+        key: f",{_csv_line([dict(key).get(name) for name in names])}" if names else ""
+        for key in distinct
+    }
     header = [
         *_POINT_COLUMNS,
         *(f"{name} there" if name in _POINT_COLUMNS else name for name in names),
     ]
     lines = [
         _csv_line(header),
-        *(line for series in all_series for line in _point_lines(series, behind)),
+        *(line for series in all_series for line in _point_lines(series, endings)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _point_lines(series: Series, behind: dict[EnvironmentKey, str]) -> Iterator[str]:
+def _point_lines(series: Series, endings: Mapping[EnvironmentKey, str]) -> Iterator[str]:
     location = _csv_line([series.project, series.scenario, series.host, series.cell])
     unit = _csv_line([series.unit])
     points = series.points
@@ -63,7 +64,10 @@ def _point_lines(series: Series, behind: dict[EnvironmentKey, str]) -> Iterator[
         [_reason_column(missing) if missing else "" for missing in points.missing] or repeat(""),
     )
     lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
-    return map(operator.add, lines, _environment_columns(points.environment_keys, behind))
+    # Points share few keys, and to hash one for each point would take most of the time.
+    keys = points.environment_keys
+    by_id = {number: endings[key] for number, key in {id(key): key for key in keys}.items()}
+    return map(operator.add, lines, map(by_id.__getitem__, map(id, keys)))
 
 
 def _format_numbers(values: Sequence[float]) -> list[str]:
@@ -72,22 +76,6 @@ def _format_numbers(values: Sequence[float]) -> list[str]:
     for at in np.flatnonzero(~np.isfinite(values)).tolist():
         parts[at] = ""
     return parts
-
-
-def _environment_columns(
-    told: Iterable[EnvironmentKey], behind: dict[EnvironmentKey, str]
-) -> Iterator[str]:
-    """The end of each line, with its environment values.
-
-    Without any there is no comma before them.
-    """
-    ends = {each: f",{line}" if line else "" for each, line in behind.items()}
-    # Most points have the same environment as the one before, which saves the lookup.
-    there, end = None, ""
-    for each in told:
-        if each is not there:
-            there, end = each, ends[each]
-        yield end
 
 
 # All series of a project share their timestamps and commits.
