@@ -111,14 +111,15 @@ def window_between(
     ]
     cpu, memory, io = (None if stall_us is None else stall_us * 1000 for stall_us in pressure)
     periods, throttled_ns = _most_throttled(before, now)
+    rested_ns, steal_ns, most_stolen_ns = _idle_and_stolen_ns(before, now)
     return HostWindow(
         from_ms=(before.at_ns - origin_ns) // 1_000_000,
         to_ms=(now.at_ns - origin_ns) // 1_000_000,
-        steal_ns=_steal_ns(before, now),
-        foreign_ns=_foreign_ns(before, now, cpus),
-        rested_ns=_resting_ns(before, now),
+        steal_ns=steal_ns,
+        foreign_ns=_foreign_ns(before, now, cpus, rested_ns, steal_ns),
+        rested_ns=rested_ns,
         waited_ns=(waited_ns := _waited_ns(before, now)),
-        most_stolen_ns=_most_stolen_ns(before, now),
+        most_stolen_ns=most_stolen_ns,
         most_waited_ns=None if waited_ns is None else _most_waited_ns(before, now),
         throttled_ns=throttled_ns,
         throttled_periods=periods,
@@ -152,37 +153,29 @@ def _thread_increases(
     return {name: _increase(getattr(before, name), getattr(now, name)) for name in names}
 
 
-def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | None:
+def _foreign_ns(
+    before: HostSnapshot, now: HostSnapshot, cpus: int, resting: int | None, steal: int | None
+) -> int | None:
     """CPU time used by anything but the launch and corebound; excludes interrupts and idle time.
 
     This is computed from the idle time of the CPUs, not from their user and system time:
     idle time is measured, while busy time may be estimated from timer ticks.
     """
-    resting, steal = _resting_ns(before, now), _steal_ns(before, now)
     if resting is None or steal is None:
         return None
     own_ns = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
     return max(0, (now.at_ns - before.at_ns) * cpus - resting - steal - own_ns)
 
 
-def _resting_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
-    if before.ticks is None or now.ticks is None:
-        return None
-    return max(0, now.ticks.resting - before.ticks.resting) * now.tick_ns
-
-
-def _steal_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
-    if before.ticks is None or now.ticks is None:
-        return None
-    return max(0, now.ticks.steal - before.ticks.steal) * now.tick_ns
-
-
-def _most_stolen_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
-    if before.ticks is None or now.ticks is None:
-        return None
-    each = zip(before.ticks.steal_of_each, now.ticks.steal_of_each, strict=True)
+def _idle_and_stolen_ns(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None, ...]:
+    """How long the CPUs rested and how long they were stolen, and the longest of one CPU."""
+    early, late = before.ticks, now.ticks
+    if early is None or late is None:
+        return None, None, None
+    each = zip(early.steal_of_each, late.steal_of_each, strict=True)
     most = max((later - earlier for earlier, later in each), default=None)
-    return None if most is None else max(0, most) * now.tick_ns
+    ticks = late.resting - early.resting, late.steal - early.steal, most
+    return tuple(None if count is None else max(0, count) * now.tick_ns for count in ticks)
 
 
 def _most_waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:

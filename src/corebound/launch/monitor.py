@@ -124,6 +124,7 @@ class LaunchMonitor:
     def close(self) -> None:
         """Stop sampling and collect all observations."""
         self._off_cpus.close()
+        counts = [perf.close() for perf in self._perfs]
         self.threads = tuple(sampler.close() for sampler in self.samplers)
         if self._host is not None:
             self.host = self._host.close()
@@ -132,11 +133,9 @@ class LaunchMonitor:
                 windows = (replace(window, foreign_ns=None) for window in self.host.windows)
                 self.host = replace(self.host, windows=tuple(windows))
             self._host = None
-            found = collect_counters(self._counting, self._perfs, self.threads, self.host)
+            reason = next((perf.reason for perf in self._perfs if perf.reason is not None), None)
+            found = collect_counters(self._counting, counts, self.threads, self.host, reason)
             self.counters, self.worker_counters = found.whole, found.workers
-        else:
-            for perf in self._perfs:
-                perf.close()
 
     @property
     def quota(self) -> QuotaUse | None:

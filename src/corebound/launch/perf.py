@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -389,41 +389,30 @@ class LaunchCounters(Struct, frozen=True, kw_only=True):
     workers: tuple[Counters, ...] = ()
 
 
-class CounterSource(Protocol):
-    """The interface of `Perf` that `counted` needs."""
-
-    @property
-    def reason(self) -> str | None:
-        """Why there are no counts; None if there are."""
-
-    def close(self) -> dict[str, Count]:
-        """Stop counting; returns the counts by event."""
-
-
 def collect_counters(
     support: CounterSupport,
-    perfs: Sequence[CounterSource],
+    each: Sequence[Mapping[str, Count]],
     threads: Sequence[Sequence[ThreadEvidence]],
     host: HostOverTime | None,
+    reason: str | None = None,
 ) -> LaunchCounters:
-    """Stop counting, and combine the counts of the kernel and of the hardware.
+    """Combine the counts of the kernel and of the hardware.
 
     Args:
-        perfs: One per worker, then one for the launch's other processes; empty if none
-            were attached.
+        each: What perf counted: one per worker, then one for the launch's other processes; empty
+            if it was not attached.
         threads: The observations of each worker's threads.
         host: The observations of the host, which include the page faults.
+        reason: Why a perf counted nothing; None if all did.
     """
     every_thread = [thread for worker_threads in threads for thread in worker_threads]
     minor = host.total("minor_faults") if host else None
     launch_counters = replace(_kernel_counters(every_thread, support), faults=minor)
-    if not perfs:
-        return LaunchCounters(whole=launch_counters)
-    each = [perf.close() for perf in perfs]
-    reason = next((perf.reason for perf in perfs if perf.reason is not None), None)
     if reason is not None:
         unavailable = {**support.unavailable, "hardware counters": reason}
         return LaunchCounters(whole=replace(launch_counters, unavailable=unavailable))
+    if not each:
+        return LaunchCounters(whole=launch_counters)
     fields = counter_fields(total_counts(each))
     fields["unavailable"] = {**support.unavailable, **fields["unavailable"]}
     return LaunchCounters(

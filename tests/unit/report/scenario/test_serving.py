@@ -334,27 +334,18 @@ def test_threads_of_one_worker_do_not_overlap_with_themselves() -> None:
     assert overlap(a_launch_of(twice), TWO_CORES) == 0
 
 
-class Written:
-    """Stands for a `perf stat` that has written this."""
-
-    def __init__(self, text: str, reason: str | None = None) -> None:
-        self._text = text
-        self.reason = reason
-
-    def close(self) -> dict[str, Count]:
-        return perf.parse(self._text)
-
-
-def count(*perfs: Written) -> tuple[Counters, tuple[Counters, ...]]:
+def count(*written: str, reason: str | None = None) -> tuple[Counters, tuple[Counters, ...]]:
     """Of the whole launch, and of each worker; each has one thread that ran 5 ns."""
-    found = collect_counters(CounterSupport(), perfs, [(a_thread(run_ns=5),)] * 2, None)
+    threads = [(a_thread(run_ns=5),)] * 2
+    each = [perf.parse(text) for text in written]
+    found = collect_counters(CounterSupport(), each, threads, None, reason)
     return found.whole, found.workers
 
 
 def test_counters_cover_the_servers_process_tree_and_each_worker() -> None:
     beside = ONE.replace("100,,cpu_core/topdown-mem", "300,,cpu_core/topdown-mem")
 
-    whole, workers = count(Written(ONE), Written(TWO), Written(beside))
+    whole, workers = count(ONE, TWO, beside)
 
     assert [one.slots["core_bound"] for one in workers] == pytest.approx([0.2, 0.4])
     # (200 + 1200 + 0) of 1000 + 3000 + 1000 slots.
@@ -366,7 +357,7 @@ def test_counters_cover_the_servers_process_tree_and_each_worker() -> None:
 def test_a_counter_missing_for_one_worker_is_unavailable_with_its_reason() -> None:
     lost = TWO.replace("1000,,node", "<not counted>,,node")
 
-    whole, workers = count(Written(ONE), Written(lost))
+    whole, workers = count(ONE, lost)
 
     assert whole.remote_loads is None
     assert whole.unavailable == {"node-load-misses": "not counted"}
@@ -374,7 +365,7 @@ def test_a_counter_missing_for_one_worker_is_unavailable_with_its_reason() -> No
 
 
 def test_if_perf_fails_kernel_counts_and_its_message_remain() -> None:
-    whole, workers = count(Written(ONE), Written("", "perf: not permitted"))
+    whole, workers = count(ONE, "", reason="perf: not permitted")
 
     assert (whole.source, whole.task_clock_ns) == ("proc", 10)
     assert whole.unavailable == {"hardware counters": "perf: not permitted"}
