@@ -13,9 +13,9 @@ from typer.main import get_command
 from corebound import CoreboundError, __version__, load
 from corebound.cli.app import app
 from corebound.cli.output.json import JSON_SCHEMA, result_json
-from support.build import write_records
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_run, a_scenario, write_records
 from support.commands import corebound
-from support.report_sample import a_sample
 
 SCENARIO = """\
 schema: 1
@@ -27,13 +27,19 @@ matrix: {binding: [none, one-cpu]}
 """
 
 
-@pytest.fixture
-def suite(tmp_path: Path) -> Path:
-    """A scenario, and the records of the sample."""
-    (tmp_path / "sums.yaml").write_text(SCENARIO)
-    run, launches = a_sample()
-    write_records(tmp_path / "reports" / "records", run, *launches)
-    return tmp_path
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scenario, and the records of a run of another one."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "sums.yaml").write_text(SCENARIO)
+    (folder / "bmf.json").write_text('{"sum": {"latency": {"value": 1.5}}}')
+    launches = [
+        a_launch(cell=cell, block=block, position=position)
+        for block in range(2)
+        for position, cell in enumerate(expand(a_scenario(), "a.yaml"))
+    ]
+    write_records(folder / "reports" / "records", a_run(), *launches)
+    return folder
 
 
 def document_of(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -62,8 +68,6 @@ def document_of(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     ids=" ".join,
 )
 def test_every_command_has_the_same_header(suite: Path, arguments: tuple[str, ...]) -> None:
-    (suite / "bmf.json").write_text('{"sum": {"latency": {"value": 1.5}}}')
-
     document = document_of(suite, *arguments)
 
     words = 2 if arguments[0] in {"environment", "import"} else 1
@@ -75,20 +79,21 @@ def test_every_command_has_the_same_header(suite: Path, arguments: tuple[str, ..
     assert document["error"] is None
 
 
-def test_an_error_is_json_with_what_where_and_fix(suite: Path) -> None:
+def test_an_error_is_json_with_what_where_and_fix_as_in_the_api(suite: Path) -> None:
     document = document_of(suite, "compare", "r1", "nothing", "--json", code=2)
+    of_group = document_of(suite, "import", "hyperfine", "none.json", "--json", code=2)
+    with pytest.raises(CoreboundError) as caught:
+        load(suite / "reports" / "records").compare("r1", "nothing")
 
     assert document["corebound"]["command"] == "compare"
+    assert of_group["corebound"]["command"] == "import hyperfine"
     error = document["error"]
     assert "nothing" in error["what"]
     assert error["fix"]
     assert (error["exit_code"], error["faults"]) == (2, [])
-
-
-def test_an_error_of_a_group_names_its_command(suite: Path) -> None:
-    document = document_of(suite, "import", "hyperfine", "none.json", "--json", code=2)
-
-    assert document["corebound"]["command"] == "import hyperfine"
+    # The fix names arguments instead of options.
+    same = {"where": "", "fix": ""}
+    assert {**caught.value.document, **same} == {**error, **same}
 
 
 @pytest.mark.parametrize(
@@ -111,17 +116,6 @@ def test_a_usage_error_is_the_same_object(
     assert (error["where"], error["exit_code"], error["faults"]) == (where, 2, [])
     assert error["what"]
     assert f"{where} --help" in error["fix"]
-
-
-def test_an_error_of_the_api_is_the_same_object(suite: Path) -> None:
-    printed = document_of(suite, "compare", "r1", "nothing", "--json", code=2)["error"]
-
-    with pytest.raises(CoreboundError) as caught:
-        load(suite / "reports" / "records").compare("r1", "nothing")
-
-    # The fix names arguments instead of options.
-    same = {"where": "", "fix": ""}
-    assert {**caught.value.document, **same} == {**printed, **same}
 
 
 def test_a_result_cannot_replace_the_header() -> None:

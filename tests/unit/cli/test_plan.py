@@ -13,6 +13,7 @@ from corebound.cli.commands.plan import check, plan
 from corebound.cli.output.plan_notes import forecast_lines
 from corebound.errors import ScenarioFaults
 from corebound.machine import discovery
+from corebound.workflow import plan as workflow_plan
 from corebound.workflow import scenarios
 from corebound.workflow.host_checks import needs_of
 from corebound.workflow.plan import PlanRequest
@@ -151,6 +152,19 @@ parameters: {concurrency: 1}
 """
 
 
+# Environment and program: whether the program is found.
+PROGRAMS = {
+    ("host", "no-such-program"): False,
+    ("host", "./not-executable"): False,
+    ("host", "in-own"): False,
+    ("host", "sh"): True,
+    ("host", "./own/bin/in-own"): True,
+    ("{python: own}", "in-own"): True,
+    ("{python: own}", "sh"): True,
+    ("{python: own}", "no-such-program"): False,
+}
+
+
 @pytest.mark.parametrize(
     "workload",
     [
@@ -160,46 +174,32 @@ parameters: {concurrency: 1}
         OWN_SERVER,
     ],
 )
-@pytest.mark.parametrize(
-    ("environment", "program", "is_there"),
-    [
-        ("host", "no-such-program", False),
-        ("host", "./not-executable", False),
-        ("host", "in-own", False),
-        ("host", "sh", True),
-        ("host", "./own/bin/in-own", True),
-        ("{python: own}", "in-own", True),
-        ("{python: own}", "sh", True),
-        ("{python: own}", "no-such-program", False),
-    ],
-)
 @pytest.mark.usefixtures("scenario")
 def test_a_program_that_is_missing_is_named_before_anything_runs(
-    workload: str,
-    environment: str,
-    program: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    is_there: bool,
+    workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "own" / "bin").mkdir(parents=True)
     (tmp_path / "own" / "bin" / "python").symlink_to(sys.executable)
     (tmp_path / "not-executable").touch()
     (tmp_path / "own" / "bin" / "in-own").write_text("#!/bin/sh\n")
     (tmp_path / "own" / "bin" / "in-own").chmod(0o755)
-    head = "".join(line for line in SCENARIO.splitlines(keepends=True)[:4])
-    text = head + workload.replace("PROGRAM", program) + f"environment: {environment}\n"
-    (tmp_path / "own.yaml").write_text(text)
+    files = []
+    for number, (environment, program) in enumerate(PROGRAMS):
+        head = "".join(SCENARIO.splitlines(keepends=True)[:4]).replace("nothing", f"s{number}")
+        text = head + workload.replace("PROGRAM", program) + f"environment: {environment}\n"
+        files.append(tmp_path / f"s{number}.yaml")
+        files[-1].write_text(text)
 
-    check((Path("own.yaml"),))
-    checked = capsys.readouterr().out
-    plan(PlanRequest(files=(Path("own.yaml"),)))
+    checked = {one.scenario: one.missing for one in workflow_plan.check(*files)}
+    plan(PlanRequest(files=tuple(files)))
     planned = capsys.readouterr().out
 
-    for text in (checked, planned):
-        assert ("skip" in text) != is_there
-        assert is_there or f"{Path(program).name}`" in text
+    for number, ((_, program), is_there) in enumerate(PROGRAMS.items()):
+        missing = checked[f"s{number}"]
+        assert (missing is None) == is_there
+        if missing is not None:
+            assert f"{Path(program).name}`" in missing.what
+            assert missing.what in planned
 
 
 def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_host(
