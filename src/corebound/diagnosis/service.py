@@ -40,7 +40,7 @@ _LEAST_FREE_CPUS = 0.5
 # Threads that take turns behind a lock are ready for one CPU in all, and a little more, because
 # those that wait wake up every 5 ms to ask for it (CPython's switch interval): 200 times a second,
 # and as often again to hand it over.
-_TAKING_TURNS, _TURNS_PER_S = (0.93, 1.2), (50, 600)
+_TAKING_TURNS, _TURNS_PER_S = (0.93, 1.25), (50, 600)
 # The thread that gives a pool work also computes: for at least this share of what the others do.
 _TEAM_SHARE = 0.6
 # Page faults a second that wait for a disk: of swap, and of files, which a program also reads once.

@@ -38,6 +38,8 @@ LEAST_WAIT = 0.2
 _LEAST_LOST = 0.1
 # Threads of one pool are started in a loop, in much less than this many clock ticks (30 ms).
 _POOL_TICKS = 3
+# Threads that take turns also use CPU time to wake up: up to a quarter more, when emulated.
+_LOCKED_CPUS = 1.25
 # A CPU is free if it is idle for at least this share of the interval.
 _FREE = 0.8
 # With fewer periods, a single one that was throttled would already be a tenth of them.
@@ -335,7 +337,7 @@ def is_serial_python(process: ProcessUse, duration_ns: int) -> bool:
     """
     program = process.command[0].rpartition("/")[2] if process.command else ""
     is_python = program.startswith("python") and not process.libraries
-    return is_python and process.cpu_ns <= 1.1 * duration_ns
+    return is_python and process.cpu_ns <= _LOCKED_CPUS * duration_ns
 
 
 def pools(process: ProcessUse, threads: Iterable[ThreadUse]) -> tuple[tuple[ThreadUse, ...], ...]:
