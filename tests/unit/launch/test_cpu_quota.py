@@ -23,6 +23,7 @@ from corebound.launch import cpu_quota
 from corebound.launch.cpu_quota import QuotaMeter, limited, quota_support, remove_abandoned
 from corebound.planning.host_support import QuotaSupport
 from support.fake_cgroups import FakeCgroups, below, words
+from support.known import known
 from support.machine_trees import V1, ChangingTree
 from support.texts import in_order
 
@@ -57,8 +58,7 @@ def test_cgroup_v1_gets_quota_and_period(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(cpu_quota, "_write", lambda file, text: file.write_text(text))
 
     with limited(1.5, root=tmp_path) as limit:
-        assert limit.procs is not None
-        folder = limit.procs.parent
+        folder = known(limit.procs).parent
         assert folder.parent == group
         assert (folder / "cpu.cfs_quota_us").read_text() == "150000"
         assert (folder / "cpu.cfs_period_us").read_text() == "100000"
@@ -90,8 +90,7 @@ def test_a_nested_group_gets_the_controller_for_the_launch_only(
     before = fake.enabled()
 
     with limited(0.5, root=fake.root) as limit:
-        assert limit.procs is not None
-        folder = limit.procs.parent
+        folder = known(limit.procs).parent
         assert folder.parent == own
         assert words(folder / "cpu.max") == ["50000", "100000"]
         assert words(folder / "cgroup.type") == ["threaded"]
@@ -105,36 +104,33 @@ def test_at_the_root_the_launch_gets_a_group_below_it(fake: FakeCgroups) -> None
     fake.enter(".", shown="/")
 
     with limited(0.5, root=fake.root) as limit:
-        assert limit.procs is not None
-        assert limit.procs.parent.parent == fake.mount
-        assert words(limit.procs.parent / "cgroup.type") == ["domain"]
+        assert known(limit.procs).parent.parent == fake.mount
+        assert words(known(limit.procs).parent / "cgroup.type") == ["domain"]
     assert fake.enabled() == set()
+
+
+@pytest.mark.parametrize("is_parent_refused", [False, True])
+def test_where_the_kernel_refuses_the_controller_the_nearest_group_above_is_used(
+    fake: FakeCgroups, *, is_parent_refused: bool
+) -> None:
+    if is_parent_refused:
+        fake.group("bp", processes=True)
+        own, above = fake.enter("bp/x"), fake.mount
+    else:
+        own = with_busy_child(fake)
+        above = own.parent
+
+    with limited(0.5, root=fake.root) as limit:
+        assert known(limit.procs).parent.parent == above
+        assert words(known(limit.procs).parent / "cpu.max") == ["50000", "100000"]
+    assert fake.enabled() == set()
+    assert below(above) == [own.parent if is_parent_refused else own]
 
 
 def with_busy_child(fake: FakeCgroups) -> Path:
     own = fake.enter("parent/mix")
     fake.group("parent/mix/child", processes=True)
     return own
-
-
-def test_where_the_kernel_refuses_the_controller_a_group_above_is_used(fake: FakeCgroups) -> None:
-    own = with_busy_child(fake)
-
-    with limited(0.5, root=fake.root) as limit:
-        assert limit.procs is not None
-        assert limit.procs.parent.parent == own.parent
-        assert words(limit.procs.parent / "cpu.max") == ["50000", "100000"]
-    assert fake.enabled() == set()
-    assert below(own.parent) == [own]
-
-
-def test_the_nearest_group_above_that_the_kernel_lets_have_it_is_used(fake: FakeCgroups) -> None:
-    fake.group("bp", processes=True)
-    fake.enter("bp/x")
-
-    with limited(0.5, root=fake.root) as limit:
-        assert limit.procs is not None
-        assert limit.procs.parent.parent == fake.mount
 
 
 @pytest.mark.parametrize(
@@ -207,23 +203,24 @@ def test_a_refusal_names_its_file_and_errno(fake: FakeCgroups, number: int) -> N
         pass
 
 
-def test_a_group_that_may_not_be_made_is_refused_with_its_parent(fake: FakeCgroups) -> None:
-    own = fake.enter("leaf")
-    fake.enable("", "cpu")
-    fake.enable("leaf", "cpu")
-    fake.refused.update({own: errno.EACCES, fake.mount: errno.EACCES})
-
-    assert quota_support(root=fake.root).reason.startswith(f"{own}: ")
-
-
-def test_a_namespace_without_the_controller_names_the_file(fake: FakeCgroups) -> None:
-    fake.enter(".", root="/api/ns4", shown="/api/ns4")
-    (fake.mount / "cgroup.controllers").write_text("")
+@pytest.mark.parametrize("may_make", [False, True])
+def test_a_refusal_names_the_parent_or_the_file_without_the_controller(
+    fake: FakeCgroups, *, may_make: bool
+) -> None:
+    if may_make:
+        fake.enter(".", root="/api/ns4", shown="/api/ns4")
+        (fake.mount / "cgroup.controllers").write_text("")
+        named = fake.mount / "cgroup.controllers"
+    else:
+        named = fake.enter("leaf")
+        for path in ("", "leaf"):
+            fake.enable(path, "cpu")
+        fake.refused.update({named: errno.EACCES, fake.mount: errno.EACCES})
 
     support = quota_support(root=fake.root)
 
     assert support.tool is None
-    assert support.reason.startswith(f"{fake.mount}/cgroup.controllers: ")
+    assert support.reason.startswith(f"{named}: ")
 
 
 @pytest.mark.parametrize(
@@ -266,8 +263,7 @@ def test_another_process_keeps_the_controller_that_it_needs(fake: FakeCgroups) -
 
         first.close()
 
-        assert limit.procs is not None
-        assert words(limit.procs.parent / "cpu.max") == ["20000", "100000"]
+        assert words(known(limit.procs).parent / "cpu.max") == ["20000", "100000"]
         assert str(own.relative_to(fake.mount)) not in fake.enabled()
     # The last one takes back what the first had enabled.
     assert fake.enabled() == set()
@@ -405,8 +401,7 @@ def test_systemd_gets_a_percentage_that_it_reads_and_the_launch_is_compared_with
 
     assert limit is not None
     (percentage,) = [word for word in limit.prefix if word.startswith("CPUQuota=")]
-    number = re.fullmatch(r"CPUQuota=([0-9]+(?:\.[0-9]{1,2})?)%", percentage)
-    assert number is not None
+    number = known(re.fullmatch(r"CPUQuota=([0-9]+(?:\.[0-9]{1,2})?)%", percentage))
     assert limit.cpus == float(number[1]) / 100 >= 0.01
     assert abs(limit.cpus - cpus) <= 0.00005 + 1e-9
 
@@ -435,9 +430,8 @@ def test_what_the_quota_did_is_counted_from_start_to_stop() -> None:
         f"{V1_GROUP}/corebound-1/cpu.stat": "nr_periods 25\nnr_throttled 16\nthrottled_time 99\n"
     }
 
-    use = metered(OF_LAUNCH, OF_LAUNCH | later).use
+    use = known(metered(OF_LAUNCH, OF_LAUNCH | later).use)
 
-    assert use is not None
     assert (use.cpus, use.period_us) == (0.5, 100_000)
     assert (use.periods, use.throttled_periods, use.throttled_ns) == (20, 15, 92)
     assert use.throttled_share == 0.75
