@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -17,7 +18,8 @@ import corebound
 from corebound.api import tables
 from corebound.errors import CoreboundError, InputError
 from corebound.records import history_files
-from corebound.records.run_record import Commit
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
 from support.build import a_series, repeated, write_records
 from support.commands import corebound as run_corebound
 from support.report_sample import a_sample
@@ -25,11 +27,31 @@ from support.report_sample import a_sample
 SLOWER = 1.3
 
 
+def shortened(launches: Sequence[Launch]) -> list[Launch]:
+    """The launches with the first thirty of their iterations."""
+    return [
+        replace(
+            launch,
+            workers=tuple(
+                replace(worker, wall_ns=worker.wall_ns[:30], cpu_ns=worker.cpu_ns[:30])
+                for worker in launch.workers
+            ),
+        )
+        for launch in launches
+    ]
+
+
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample() -> tuple[Run, list[Launch]]:
+    run, launches = a_sample()
+    return run, shortened(launches)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory, sample: tuple[Run, list[Launch]]) -> Path:
     """Two runs of the sample, the second 1.3 times slower, at another commit."""
     folder = tmp_path_factory.mktemp("records")
-    run, launches = a_sample()
+    run, launches = sample
     commit = Commit(sha="b" * 40, subject="Slow", committed_at="2026-03-15T00:00:00Z", dirty=False)
     later = replace(run, id="later", started_at="2026-03-15T08:00:00Z", commit=commit)
     write_records(folder, run, *launches)
@@ -57,7 +79,7 @@ def test_each_iteration_has_a_row_and_warm_up_does_not_count(results: corebound.
 
     iterations = one.iterations()
 
-    assert len(iterations) == 6 * 120
+    assert len(iterations) == 6 * 30
     # The sample's first iteration takes seven times as long.
     assert not iterations.loc[iterations["iteration"] == 0, "counts"].any()
     medians = iterations[iterations["counts"]].groupby("launch")["wall_ns"].median()
@@ -106,7 +128,9 @@ def test_filters_of_axes_take_one_or_several_values(results: corebound.Results) 
     assert set(frame["axis_binding"]) == {"node"}
 
 
-def test_two_runs_are_compared_with_verdict_and_interval(results: corebound.Results) -> None:
+def test_two_runs_are_compared_with_verdict_and_interval_as_the_command_prints(
+    records: Path, results: corebound.Results
+) -> None:
     comparison = results.compare("r1", "later")
 
     row = comparison["binding=node,threads=2"]
@@ -115,6 +139,8 @@ def test_two_runs_are_compared_with_verdict_and_interval(results: corebound.Resu
     assert low < SLOWER < high
     assert "slower" in str(comparison)
     assert set(comparison.to_frame().columns) >= {*tables.COMPARED, "axis_threads"}
+    document = as_json(comparison.document)
+    assert document == printed(records, "compare", "r1", "later", "--records", ".")
     assert comparison.document["before"]["run"] == "r1"
 
 
@@ -128,24 +154,22 @@ def test_two_configurations_are_compared_where_the_other_axes_agree(
     assert comparison["2"].speedup_ratio == pytest.approx(42.3 / 33.9, rel=0.05)
 
 
-def test_what_cannot_be_compared_is_one_error(results: corebound.Results) -> None:
-    with pytest.raises(CoreboundError, match="no scenario has configurations"):
-        results.compare({"binding": "none"}, {"binding": "nowhere"})
-    with pytest.raises(CoreboundError, match="different kinds"):
-        results.compare("r1", {"binding": "none"})
-    with pytest.raises(CoreboundError, match="No run, commit or file"):
-        results.compare("r1", "nothing")
-
-
-def test_a_history_has_own_and_imported_points(tmp_path: Path) -> None:
-    run, launches = a_sample()
-    write_records(tmp_path, run, *launches)
+def test_a_history_has_own_and_imported_points_and_a_damaged_line_is_a_warning(
+    tmp_path: Path, sample: tuple[Run, list[Launch]]
+) -> None:
+    run, launches = sample
+    file = write_records(tmp_path, run, *launches[:20])
     history_files.keep("trees", (a_series((1.0, 2.0), project="trees"),), tmp_path)
+    measured = {launch.cell.key for launch in launches[:20] if launch.status != "skipped"}
 
     history = corebound.load(tmp_path).history()
 
     assert history.loc[history["project"] == "trees", "value"].tolist() == [1.0, 2.0]
-    assert (history["project"].isna()).sum() == 15
+    assert history["project"].isna().sum() == len(measured)
+    file.write_bytes(file.read_bytes() + b"{}\n")
+    with pytest.warns(UserWarning, match="damaged"):
+        frame = corebound.load(tmp_path).launches()
+    assert len(frame) == 20
 
 
 def test_operators_have_the_time_of_each(results: corebound.Results) -> None:
@@ -155,28 +179,14 @@ def test_operators_have_the_time_of_each(results: corebound.Results) -> None:
     assert operators.groupby("cell")["share_ratio"].sum().between(0.99, 1.01).all()
 
 
-def test_a_damaged_line_is_a_warning_and_the_others_count(tmp_path: Path) -> None:
-    run, launches = a_sample()
-    file = write_records(tmp_path, run, *launches[:5])
-    file.write_bytes(file.read_bytes() + b"{}\n")
-
-    with pytest.warns(UserWarning, match="damaged"):
-        frame = corebound.load(tmp_path).launches()
-
-    assert len(frame) == 5
-
-
-def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CoreboundError, match="no such folder"):
-        corebound.load(tmp_path / "nowhere")
-
-
-def test_no_results_have_tables_without_rows(tmp_path: Path) -> None:
+def test_no_results_have_tables_without_rows_and_no_folder_is_an_error(tmp_path: Path) -> None:
     results = corebound.load(tmp_path)
 
     frames = [getattr(results, name)() for name in ("launches", "iterations", "comparisons")]
     assert all(isinstance(frame, pd.DataFrame) and frame.empty for frame in frames)
     assert "No results" in results._repr_html_()
+    with pytest.raises(CoreboundError, match="no such folder"):
+        corebound.load(tmp_path / "nowhere")
 
 
 def test_a_notebook_shows_names_as_text(results: corebound.Results) -> None:
@@ -204,12 +214,6 @@ def printed(folder: Path, *arguments: str) -> dict[str, object]:
 
 def as_json(document: object) -> object:
     return json.loads(msgspec.json.encode(document))
-
-
-def test_a_comparison_is_what_the_command_prints(records: Path, results: corebound.Results) -> None:
-    document = results.compare("r1", "later").document
-
-    assert as_json(document) == printed(records, "compare", "r1", "later", "--records", ".")
 
 
 def test_a_run_is_what_show_prints(records: Path, results: corebound.Results) -> None:
@@ -291,3 +295,18 @@ def test_a_wrong_argument_of_a_method_is_an_input_error_in_words_of_python(
         wrong(results)
 
     assert "--" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [
+        (({"binding": "none"}, {"binding": "nowhere"}), "no scenario has configurations"),
+        (("r1", {"binding": "none"}), "different kinds"),
+        (("r1", "nothing"), "No run, commit or file"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_error(
+    results: corebound.Results, sides: tuple[Any, Any], told: str
+) -> None:
+    with pytest.raises(CoreboundError, match=told):
+        results.compare(*sides)
