@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ from corebound.report import downloads, site
 from corebound.workflow import run_index, tunings
 from corebound.workflow.report import write_site
 from support.build import a_cell, a_launch, a_run, a_scenario, a_series, write_records
-from support.tuning import a_tuned_run
+from support.tuning import BOUND, DEFAULT, ONE_CPU, ONE_THREAD, a_tuned_run
 
 
-@pytest.fixture
-def records(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of a scenario each, the histories of two projects, and a race."""
-    folder = tmp_path / "records"
+    folder = tmp_path_factory.mktemp("faulty") / "records"
     for number, name in enumerate(("good", "bad")):
         run = a_run(
             run_id=f"r{number}",
@@ -34,22 +35,16 @@ def records(tmp_path: Path) -> Path:
         ]
         write_records(folder, run, *launches)
         keep(f"{name}-project", [a_series([1e6] * 9, project=f"{name}-project")], folder)
-    run, of_race = a_tuned_run(
-        {
-            "binding=none,threads=default": 10.0,
-            "binding=none,threads=1": 14.0,
-            "binding=physical-cores,threads=per-core": 8.0,
-            "binding=one-cpu,threads=1": 15.0,
-        }
-    )
+    run, of_race = a_tuned_run({DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0})
     write_records(documents.tunes_folder(folder), run, *of_race)
     return folder
 
 
-def report(records: Path) -> tuple[set[str], list[str]]:
-    """The pages of the site, and the warnings."""
+def report(made: Path, folder: Path) -> tuple[set[str], list[str]]:
+    """The pages of the site of a copy of these records, and the warnings."""
     warnings: list[str] = []
-    out = records.parent / "site"
+    out, records = folder / "site", folder / "records"
+    shutil.copytree(made, records, ignore=shutil.ignore_patterns("cache"))
     written = write_site(
         out, records=records, status=records / "status.yaml", notify=warnings.append
     )
@@ -72,82 +67,60 @@ def raise_for(
     monkeypatch.setattr(module, name, raising)
 
 
-def scenario_pages(pages: set[str]) -> set[str]:
-    return {page for page in pages if page.startswith("scenario/")}
+def of_bad_scenario(result: Any, *_: Any) -> bool:
+    return bool(result.scenario.name == "bad")
+
+
+GOOD, BOTH = {"scenario/good.html"}, {"scenario/good.html", "scenario/bad.html"}
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
-    [(site, "findings"), (site, "scenario_page"), (site, "badge"), (downloads, "cells_csv")],
-    ids=["findings", "scenario_page", "badge", "cells_csv"],
-)
-def test_a_scenario_that_raises_is_left_out_and_named(
-    module: Any, name: str, records: Path, monkeypatch: pytest.MonkeyPatch
+    ("module", "name", "is_bad", "scenarios", "named"),
+    [
+        *(
+            (module, name, of_bad_scenario, GOOD, "r1.jsonl")
+            for module, name in (
+                (site, "findings"), (site, "scenario_page"), (site, "badge"),
+                (downloads, "cells_csv"),
+            )
+        ),
+        (run_index, "series_of_run", lambda run, _: run.id == "r1", GOOD, "r1.jsonl"),
+        (site, "benchmark_page", lambda one: one.project == "bad-project", BOTH, "bad-project"),
+        (site, "tune_page", lambda *_: True, BOTH, "tunes"),
+        (tunings, "analyse_tuning", lambda *_: True, BOTH, "tunes"),
+    ],
+)  # fmt: skip
+def test_a_part_that_raises_is_left_out_and_named(
+    module: Any,
+    name: str,
+    is_bad: Callable[..., bool],
+    scenarios: set[str],
+    named: str,
+    *,
+    records: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    raise_for(monkeypatch, module, name, lambda result, *_: result.scenario.name == "bad")
+    raise_for(monkeypatch, module, name, is_bad)
 
-    pages, warnings = report(records)
+    pages, warnings = report(records, tmp_path)
 
-    assert scenario_pages(pages) == {"scenario/good.html"}
+    assert {page for page in pages if page.startswith("scenario/")} == scenarios
+    histories = len([page for page in pages if page.startswith("history/")])
+    assert histories == (1 if named == "bad-project" else 2)
+    assert any(page.startswith("tune/") for page in pages) == (named != "tunes")
     (warning,) = warnings
-    assert "r1.jsonl" in warning
+    assert named in warning
     assert "OverflowError" in warning
 
 
-def test_a_history_that_raises_is_left_out_and_named(
-    records: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_no_part_is_not_hidden(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raise_for(monkeypatch, site, "benchmark_page", lambda one: one.project == "bad-project")
-
-    pages, warnings = report(records)
-
-    assert scenario_pages(pages) == {"scenario/bad.html", "scenario/good.html"}
-    assert len([page for page in pages if page.startswith("history/")]) == 1
-    (warning,) = warnings
-    assert "bad-project" in warning
-
-
-def test_a_race_whose_page_raises_is_left_out_and_named(
-    records: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raise_for(monkeypatch, site, "tune_page", lambda *_: True)
-
-    pages, warnings = report(records)
-
-    assert not any(page.startswith("tune/") for page in pages)
-    assert len(warnings) == 1
-    assert "tunes" in warnings[0]
-
-
-def test_a_race_whose_analysis_raises_is_left_out_and_named(
-    records: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raise_for(monkeypatch, tunings, "analyse_tuning", lambda *_: True)
-
-    pages, warnings = report(records)
-
-    assert scenario_pages(pages) == {"scenario/bad.html", "scenario/good.html"}
-    assert len(warnings) == 1
-    assert "tunes" in warnings[0]
-
-
-def test_a_run_whose_summary_raises_is_left_out_and_named(
-    records: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raise_for(monkeypatch, run_index, "series_of_run", lambda run, _: run.id == "r1")
-
-    pages, warnings = report(records)
-
-    assert scenario_pages(pages) == {"scenario/good.html"}
-    assert len(warnings) == 1
-    assert "r1.jsonl" in warnings[0]
-
-
-def test_an_error_of_no_part_is_not_hidden(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raise_for(monkeypatch, site, "overview_page", lambda *_: True)
 
     with pytest.raises(OverflowError):
-        report(records)
+        report(records, tmp_path)
 
 
 def test_a_document_that_raises_is_a_fault_of_its_file(tmp_path: Path) -> None:

@@ -67,29 +67,17 @@ def test_a_commit_that_was_pushed_is_named(checkout: Path, monkeypatch: pytest.M
     assert install_command().endswith(f"git+https://example.org/c.git@{sha}'")
 
 
-def test_a_checkout_without_a_remote_is_installed_from_its_path(
+def test_without_a_remote_the_path_the_commit_or_a_blank_is_named(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed_from(monkeypatch, checkout.as_uri())
-
     assert what_is_installed() == str(checkout)
 
-
-def test_an_installation_from_a_repository_names_its_commit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     vcs = {"vcs": "git", "commit_id": "c" * 40}
     installed_from(monkeypatch, "https://example.org/c.git", vcs_info=vcs)
+    assert what_is_installed() == f"corebound @ git+https://example.org/c.git@{'c' * 40}"
 
-    url = f"git+https://example.org/c.git@{'c' * 40}"
-    assert what_is_installed() == f"corebound @ {url}"
-
-
-def test_an_installation_without_an_address_leaves_it_to_be_filled_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     installed_from(monkeypatch, "")
-
     assert install_command().endswith(f" {init.NO_ADDRESS}")
 
 

@@ -114,15 +114,19 @@ def test_a_scenario_that_holds_a_secret_says_so(word: str, warned: bool) -> None
     assert ("secret" in text) == warned
 
 
-@pytest.mark.parametrize("ports", [(), (8000,), (9000,)])
-def test_the_scenario_of_a_service_is_valid(tmp_path: Path, ports: tuple[int, ...]) -> None:
-    result = inspection(CROWDED)
+@pytest.mark.parametrize(
+    ("use", "ports"),
+    [*((CROWDED, ports) for ports in ((), (8000,), (9000,))), (a_service_use(), ())],
+)
+def test_the_scenario_of_a_service_is_valid(
+    tmp_path: Path, use: ServiceUse, ports: tuple[int, ...]
+) -> None:
     file = tmp_path / "service.yaml"
 
-    file.write_text(scenario_text(result, CROWDED.processes[0], ports), "utf-8")
+    file.write_text(scenario_text(inspection(use), use.processes[0], ports), "utf-8")
 
     (checked,) = check(file)
-    assert checked.cells == 2  # as it runs, and with what the findings set
+    assert checked.cells == 2  # as it runs, and with what is set
 
 
 @pytest.mark.parametrize(
@@ -137,14 +141,6 @@ def test_a_title_in_place_of_a_command_line_is_no_command(
 
     assert msgspec.yaml.decode(text)["workload"] == {"command": [command]}
     assert "cannot be one" in text
-
-
-def test_the_scenario_of_a_healthy_service_is_valid(tmp_path: Path) -> None:
-    file = tmp_path / "service.yaml"
-
-    file.write_text(scenario_text(inspection(a_service_use()), a_process_use(), ()), "utf-8")
-
-    assert check(file)
 
 
 def test_the_scenario_varies_what_findings_set_and_keeps_other_variables() -> None:

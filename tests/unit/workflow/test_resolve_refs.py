@@ -16,6 +16,7 @@ from corebound.records.history import HistoryPoints, Series
 from corebound.workflow import resolve_refs
 from corebound.workflow.resolve_refs import resolve_commits, resolve_revision
 from support.build import a_point, a_series
+from support.known import known
 
 
 def a_repository(folder: Path, *tags: str) -> tuple[str, ...]:
@@ -51,8 +52,7 @@ def test_an_unknown_revision_resolves_to_none(tmp_path: Path, name: str) -> None
 
 def measured(*shas: str) -> Series:
     """An imported history of these commits."""
-    commit = a_point(day=1).commit
-    assert commit is not None
+    commit = known(a_point(day=1).commit)
     points = (
         replace(a_point(1e6, day=day), commit=replace(commit, sha=sha))
         for day, sha in enumerate(shas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corebound.records.race import RaceRule
 from corebound.workflow.tune import budget_note, forecast_note
+from support.known import known
 
 # 70 % of a budget of 1,000 s is for the screening and the race.
 RULE = RaceRule(budget_s=700.0, confirm_blocks=6, screen_iterations=15)
@@ -15,17 +16,15 @@ def test_a_budget_that_has_time_for_all_needs_no_note() -> None:
 
 
 def test_a_budget_for_some_candidates_names_their_number_and_what_all_need() -> None:
-    note = budget_note(100.0, 6, RULE)
+    note = known(budget_note(100.0, 6, RULE))
 
-    assert note is not None
     assert "3 of the 6" in note
     assert "20 min" in note
 
 
 def test_a_budget_without_an_answer_is_a_warning() -> None:
-    note = budget_note(200.0, 6, RULE)
+    note = known(budget_note(200.0, 6, RULE))
 
-    assert note is not None
     assert note.startswith("warning:")
     assert "20 min" in note
 
