@@ -420,13 +420,14 @@ def _onnxruntime(launched: _Launched) -> _Texts:
     lines = ["import onnxruntime", "", "options = onnxruntime.SessionOptions()"]
     if threads is not None:
         lines.append(f"options.intra_op_num_threads = {threads}")
-    mode = str(dict(launched.cell.parameters).get("mode", "usual"))
+    mode, note = str(dict(launched.cell.parameters).get("mode", "usual")), _sets_no_cpus(launched)
     if mode == "no-spinning":
         lines.append('options.add_session_config_entry("session.intra_op.allow_spinning", "0")')
     elif mode == "pinned" and (pool := _pinned_pool(launched, threads)):
         entry = f'"session.intra_op_thread_affinities", "{pool}"'
         lines.append(f"options.add_session_config_entry({entry})")
-    yield _joined(lines), "Pass `options` to each `InferenceSession`." + _sets_no_cpus(launched)
+        note = " It sets the CPUs of the pool's threads, not that of the calling one."
+    yield _joined(lines), "Pass `options` to each `InferenceSession`." + note
 
 
 def _pinned_pool(launched: _Launched, threads: int | None) -> str:
