@@ -129,9 +129,10 @@ class Watched(Struct, frozen=True, kw_only=True):
 def watched(server: str) -> Watched:
     """Launched once for all tests."""
     addresses: set[str] = set()
+    others = processes_below(os.getpid()).keys()
 
     def look() -> None:
-        for pid in processes_below(os.getpid()):
+        for pid in processes_below(os.getpid()).keys() - others:
             addresses.update(listening(pid))
 
     counting = perf.detect_counters()

@@ -117,6 +117,7 @@ def test_a_slow_server_has_a_rate_in_the_time_of_its_launch(tmp_path: Path) -> N
 
 
 @pytest.mark.quick
+@pytest.mark.measures
 def test_the_emitted_script_starts_a_tool_with_the_options_that_were_found(tmp_path: Path) -> None:
     (tmp_path / "tool.sh").write_text(TOOL)
     (tmp_path / "tool.sh").chmod(0o755)
