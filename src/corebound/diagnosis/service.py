@@ -37,6 +37,8 @@ _MANY_SPINS = 10_000_000
 _ALWAYS, _NEXT_TO_NOTHING = 0.9, 0.01
 # Others could not use less than this, so it does not matter that only one thread works.
 _LEAST_FREE_CPUS = 0.5
+# A single idle thread is seldom a pool: PyTorch with one thread has a helper of its own.
+_LEAST_IDLE = 2
 # Threads that take turns behind a lock are ready for one CPU in all, and a little more, because
 # those that wait wake up every 5 ms to ask for it (CPython's switch interval): 200 times a second,
 # and as often again to hand it over.
@@ -367,6 +369,7 @@ def one_thread_works(process: ProcessUse, service: ServiceEvidence, _: Evidence)
     if (
         busiest is None
         or service.workers != 1
+        or service.capacity(process) < 2
         or busiest.ready_ns < _ALWAYS * duration_ns
         or service.free_cpus < _LEAST_FREE_CPUS
     ):
@@ -378,7 +381,9 @@ def one_thread_works(process: ProcessUse, service: ServiceEvidence, _: Evidence)
         # A runtime starts threads for different work at once: Java's `main` and its collectors.
         pool = tuple(one for one in pool if base_name(one) == base_name(busiest))
     idle = [one for one in pool if one is not busiest]
-    if not idle or any(one.ready_ns > _NEXT_TO_NOTHING * duration_ns for one in idle):
+    if len(idle) < _LEAST_IDLE or any(
+        one.ready_ns > _NEXT_TO_NOTHING * duration_ns for one in idle
+    ):
         return None
     variables = " ".join(f"{name}={number}" for name, number in thread_variables(process).items())
     return service.finding(

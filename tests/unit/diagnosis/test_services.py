@@ -312,6 +312,19 @@ def test_the_guide_lists_every_finding_with_its_fix() -> None:
 
 
 HEALTHY = {
+    "one thread of a pool for a quota of half a CPU": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.5, wait=0.5),
+            *(a_thread_use(tid, run=0) for tid in range(101, 104)),
+            libraries=OPENMP,
+        ),
+        quotas=(a_group_use(0.5, throttled=0.02),),
+        idle={0: 0.5, 1: 1.0},
+    ),
+    "one thread, with one helper that idles": a_service_use(
+        a_process_use(a_thread_use(100, run=1.0), a_thread_use(101, run=0), libraries=OPENMP),
+        idle={0: 0.0, 1: 1.0},
+    ),
     "one thread for each CPU": a_service_use(a_process_use(*a_pool(100, 2, run=0.95))),
     "a single busy thread": a_service_use(a_process_use(a_thread_use(run=0.99))),
     "many threads that hardly work": a_service_use(
