@@ -40,6 +40,9 @@ _LEAST_LOST = 0.1
 _POOL_TICKS = 3
 # Threads that take turns also use CPU time to wake up: up to a quarter more, when emulated.
 _LOCKED_CPUS = 1.25
+# The thread that hands work to a pool is ready a little longer than the pool waits: 0.01 CPUs with
+# TensorFlow. One thread too many is ready for a whole CPU.
+_AT_HAND_OVER = 0.2
 # A CPU is free if it is idle for at least this share of the interval.
 _FREE = 0.8
 # With fewer periods, a single one that was throttled would already be a tenth of them.
@@ -127,7 +130,7 @@ class ServiceEvidence:
             self.room = len(self.largest.cpus) or None
             self.threads = self.reported_threads = len(self.computing[self.largest.pid])
             is_shared = self.foreign_share >= LEAST_WAIT
-            if is_shared and self._ready_cpus(self.active) <= len(self.cpus):
+            if is_shared and self._ready_cpus(self.active) <= len(self.cpus) + _AT_HAND_OVER:
                 at_once = math.floor(self._ready_cpus((self.largest,)) + 0.5)
                 self.reported_threads = min(self.threads, at_once)
         self.group = max(

@@ -440,9 +440,16 @@ def test_a_pool_with_short_parallel_regions_computes() -> None:
     assert "more-threads-than-cpus" in found
 
 
-def test_threads_that_fit_but_wait_for_others_are_not_too_many() -> None:
-    # Three request threads that are ready for 1.2 CPUs in all; another program uses the rest.
-    threads = [a_thread_use(tid, run=0.2, wait=0.2, started=tid * 100) for tid in (100, 101, 102)]
+@pytest.mark.parametrize(
+    "share",
+    # Three request threads; two threads of a pool, and the one that hands them their work.
+    [0.2, 0.336],
+)
+def test_threads_that_fit_but_wait_for_others_are_not_too_many(share: float) -> None:
+    # They are ready for 1.2 or 2.02 CPUs in all; another program uses the rest.
+    threads = [
+        a_thread_use(tid, run=share, wait=share, started=tid * 100) for tid in (100, 101, 102)
+    ]
 
     found = findings_in(a_service_use(a_process_use(*threads), idle=FULL))
 
