@@ -48,7 +48,7 @@ from corebound.records.service_use import (
 
 # Moves between CPUs are counted on this many threads, and as often as this in any interval.
 _TRACKED = 32
-_LOOKS, _SHORTEST_S = 40, 0.4
+_LOOKS, _SHORTEST_S = 20, 0.4
 # More idle threads than this are not read one by one: their names are not worth the time.
 _MOST_IDLE = 500
 
