@@ -54,17 +54,16 @@ IMPORTING = {
 }
 
 
-class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # its class is Any
-    """Gives each file to one of the processes of a lane, and all those of frameworks to one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return "frameworks" if file in IMPORTING else file
-
-
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
-    """Replace `--dist loadfile`."""
-    return FileScheduling(config, log)
+    """Give each file to one of the processes of a lane, and all those of frameworks to one."""
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = _scope
+    return scheduling
+
+
+def _scope(test: str) -> str:
+    file = test.partition("::")[0]
+    return "frameworks" if file in IMPORTING else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

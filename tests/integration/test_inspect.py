@@ -75,8 +75,6 @@ while True:
     pass
 """
 
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-
 
 @contextmanager
 def running(code: str) -> Iterator[tuple[int, str]]:
@@ -204,7 +202,7 @@ def test_hostile_names_stay_on_their_line_and_a_scenario_of_them_is_valid(tmp_pa
         assert commands.corebound(tmp_path, command, "saved.yaml").code == 0
 
 
-@root_only
+@needs.root
 def test_a_service_of_another_user_is_seen_by_root() -> None:
     busy = ("/bin/sh", "-c", "while :; do :; done")
     with subprocess.Popen(busy, user=65534, group=65534) as process:
@@ -215,7 +213,7 @@ def test_a_service_of_another_user_is_seen_by_root() -> None:
     assert document["unseen"] == []
 
 
-@root_only
+@needs.root
 def test_without_the_right_to_see_it_another_user_is_told_what_would_allow_it() -> None:
     with running("print(flush=True)\nwhile True: pass") as (pid, _):
         corebound.inspect(pid, seconds=1)  # imports what the other user might not read
@@ -232,7 +230,7 @@ def test_without_the_right_to_see_it_another_user_is_told_what_would_allow_it() 
     assert code in {1, 3}  # 1: other programs may keep it waiting
 
 
-@root_only
+@needs.root
 def test_a_service_in_a_pid_namespace_is_seen_from_the_host_with_both_ids() -> None:
     inside = ("unshare", "-pf", "--mount-proc", sys.executable, "-c", "while True: pass")
     if shutil.which("unshare") is None:

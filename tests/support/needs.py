@@ -60,3 +60,6 @@ def missing(what: str) -> NoReturn:
     if NEED_ALL:
         pytest.fail(what)
     pytest.skip(what)
+
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

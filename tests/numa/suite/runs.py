@@ -13,7 +13,7 @@ from pathlib import Path
 
 import corebound.cli.app
 import corebound.cli.commands.plan
-import corebound.cli.commands.run  # noqa: F401
+import corebound.cli.commands.run  # noqa: F401  # imported once, before the runs fork
 
 CGROUPS = Path("/sys/fs/cgroup")
 BOX = CGROUPS / "box"
