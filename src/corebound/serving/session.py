@@ -25,6 +25,7 @@ from corebound.scenario.traffic import Answered, GeneratorOrder, Traffic, Warmed
 from corebound.serving import checks, processes
 from corebound.serving.own_server import NEW_CONNECTIONS, DeclaredServer
 from corebound.serving.served_model import Execute, ServedModel, ServerError
+from corebound.units import counted
 from corebound.worker import protocol
 
 # How long a server may take to stop when asked to. TorchServe takes 3 to 8 s.
@@ -88,10 +89,8 @@ def why_dropped(served: Served) -> str | None:
     most_per_s = min((rate for rate in known if rate is not None), default=least_per_s)
     if most_per_s >= least_per_s:
         return None
-    return (
-        f"it reaches at most {most_per_s:.3g} requests per second, and needs"
-        f" {least_per_s:.3g} to stay in the race."
-    )
+    most, least = counted(most_per_s), counted(least_per_s)
+    return f"it reaches at most {most} requests per second, and needs {least} to stay in the race."
 
 
 class _Session:
