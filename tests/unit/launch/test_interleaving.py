@@ -12,6 +12,7 @@ import pytest
 
 from corebound.launch import interleaving as module
 from corebound.launch.interleaving import JointStart, Participant, keep_off_cpus
+from corebound.machine.procfs import ProcessStat
 from corebound.machine.topology import CpuId
 from support.known import known
 
@@ -157,6 +158,22 @@ def test_what_a_launch_waits_for_before_it_is_measured_is_no_pause_between_time_
 
         assert known(first.wait).duration_ns > until_set_up_ns
         assert first.paused_ns == 0
+
+
+def test_what_a_process_uses_until_it_has_left_its_cpu_is_not_used_while_it_is_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The state is "stopped" before the process leaves its CPU: its clock goes on for a while.
+    clock_ns = itertools.chain([1_000, 1_500, 2_000, 3_500_000], itertools.repeat(3_500_100))
+    stat = ProcessStat(b"7 (a) T 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6")
+    monkeypatch.setattr(module, "process_stat", lambda _pid: stat)
+    monkeypatch.setattr(module, "cpu_clocks_ns", lambda pids: {pid: next(clock_ns) for pid in pids})
+    monkeypatch.setattr(os, "getpgid", lambda _pid: os.getpgrp())
+    with started(2) as (launch, _):
+        launch.imported(lambda: (7,))
+        launch.resume()
+
+        assert launch.pauses.cpu_ns == 0
 
 
 def test_a_launch_with_a_turn_of_its_own_iterates_without_interruption() -> None:
