@@ -3,8 +3,6 @@
 Each test outside `tests/unit` gets a marker named after its folder, and the time limit of its kind.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

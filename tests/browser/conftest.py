@@ -1,7 +1,5 @@
 """Fixtures: one site a session, one Chromium a file, windows that tests share."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The pages under test, and windows that load each page as seldom as possible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The page of one benchmark in a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Two commits that are compared in the browser, against what the terminal says of them."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

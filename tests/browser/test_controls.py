@@ -1,7 +1,5 @@
 """Charts, tables and controls of single pages: zooming, sorting, colours, downloads."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Layout of charts, commands and tables at every window and text size, zoomed and in print."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

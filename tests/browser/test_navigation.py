@@ -1,7 +1,5 @@
 """Finding one's way: navigation, search, copying, permalinks, comparing, keeping the place."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

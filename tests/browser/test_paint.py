@@ -1,7 +1,5 @@
 """Paint times and size budgets, as `benchmarks.paint` measures them."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks import paint
 

@@ -1,7 +1,5 @@
 """Search and lazy layout of pages with hundreds of rows."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path

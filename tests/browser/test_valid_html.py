@@ -1,7 +1,5 @@
 """A page of each kind is valid HTML to html-validate and vnu."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Each host has a machine id and a host lock of its own. Timings mean nothing here
 hosts share the CPUs: tests assert what is delivered, recorded and collected.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

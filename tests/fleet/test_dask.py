@@ -1,7 +1,5 @@
 """A fleet on a real Dask scheduler with three workers, which are killed at random."""
 
-from __future__ import annotations
-
 import json
 import random
 import time

@@ -1,7 +1,5 @@
 """The generated Job, checked with the schemas of Kubernetes' own API; nothing is applied."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

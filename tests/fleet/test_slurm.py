@@ -1,7 +1,5 @@
 """A fleet on real Slurm daemons with three nodes on this machine, which are killed at random."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Fixtures for launches, imported frameworks, servers and cgroups."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

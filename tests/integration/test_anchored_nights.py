@@ -1,7 +1,5 @@
 """Nights on machines that change make one history, relative to the build of a pinned commit."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """asv measures scenario cells through benchmarks/scenarios.py, stores and shows them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The asv bridge: invalid configurations, unknown commits, builds that end with their caller."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 from pathlib import Path

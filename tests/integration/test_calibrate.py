@@ -1,7 +1,5 @@
 """`corebound calibrate` and `regressions --confirm` with real launches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Startup of the command line: each command loads only the modules it needs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

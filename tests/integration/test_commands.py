@@ -1,7 +1,5 @@
 """Commands and their surroundings: parameters, preparation, files, variables, directories."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands as functions of `import corebound`: their `document` is what `--json` prints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """compare-commits and bisect find planted changes, with real builds, launches and git."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

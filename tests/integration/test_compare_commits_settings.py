@@ -1,7 +1,5 @@
 """compare-commits of settings, requirements files and package versions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

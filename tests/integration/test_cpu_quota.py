@@ -1,7 +1,5 @@
 """A real cgroup limits a launch, proves it, and is gone afterwards."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """die_with_parent: a command ends with the process that started it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

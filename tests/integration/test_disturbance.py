@@ -1,7 +1,5 @@
 """Launches under real load: disturbance is detected and named, and nothing else is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

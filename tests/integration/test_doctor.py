@@ -1,7 +1,5 @@
 """`corebound doctor` on this machine, and on a folder that stands for another machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

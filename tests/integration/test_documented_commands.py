@@ -1,7 +1,5 @@
 """The commands of the documentation work as printed, on a repository with recorded results."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

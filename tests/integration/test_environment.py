@@ -1,7 +1,5 @@
 """`corebound environment`: built once, found by content, rebuilt when unfinished."""
 
-from __future__ import annotations
-
 import fcntl
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`corebound export`, read by the target tools: asv, pyperf and pyarrow; and imported again."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -3,8 +3,6 @@
 tests/numa covers memory on another node.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

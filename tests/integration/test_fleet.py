@@ -1,7 +1,5 @@
 """A fleet without an engine: agents by hand, records copied, a collector whose disk is full."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

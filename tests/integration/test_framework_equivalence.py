@@ -4,8 +4,6 @@ test_training.py compares outputs and losses of the small network, and test_runt
 trained networks; this file compares operations, and the other workloads.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cells for GPUs on a host without one, and two versions of a framework side by side."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

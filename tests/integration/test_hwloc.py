@@ -1,7 +1,5 @@
 """Our topology agrees with hwloc's about saved, unusual and live machines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

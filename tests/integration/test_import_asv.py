@@ -1,7 +1,5 @@
 """`corebound import asv` on real histories: every number matches what asv reads."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

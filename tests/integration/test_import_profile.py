@@ -1,7 +1,5 @@
 """`corebound import profile` of traces that corebound has not recorded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`corebound init`: the files it writes work, from the scenario to CI workflows and units."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

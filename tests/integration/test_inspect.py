@@ -1,7 +1,5 @@
 """`corebound inspect` on real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

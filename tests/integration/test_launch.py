@@ -1,7 +1,5 @@
 """Launches of real processes: what is recorded, what is refused, what is ended."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Both fail separately and leave no process behind.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The load generator process against a real server over real sockets."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

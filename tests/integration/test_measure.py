@@ -1,7 +1,5 @@
 """`corebound.measure` with real processes, from a script as a user writes it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

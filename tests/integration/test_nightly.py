@@ -1,7 +1,5 @@
 """`corebound nightly` killed at any moment resumes and loses nothing."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

@@ -1,7 +1,5 @@
 """`corebound nightly` updates from a real remote, and loses nothing without it."""
 
-from __future__ import annotations
-
 import functools
 import socket
 import threading

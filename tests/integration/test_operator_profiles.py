@@ -1,7 +1,5 @@
 """Operator profiles of real models: tables, phases, traces, and how a run records them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Closed pipes, full disks and crashes: exit codes and messages of the command line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Servers that a scenario declares: real small ones, and those that misbehave."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

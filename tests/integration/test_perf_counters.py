@@ -1,7 +1,5 @@
 """Hardware and software counters of real launches, with perf where it is available."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The process pool: order, errors, output and cleanup of forked workers."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import select

@@ -1,7 +1,5 @@
 """Huge pages, OpenMP runtimes and spinning are set for real, and proven from outside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`corebound publish`: a published site is complete, whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The fixture `corebound` in a real test session of a small git repository."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recipes of the page on metrics, with the real tools: shorter, and otherwise as they are."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """`regressions --confirm` builds and launches the commits on both sides of a change point."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

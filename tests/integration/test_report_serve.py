@@ -1,7 +1,5 @@
 """`corebound report --serve`: local only, rebuilt on new records, ended by Ctrl-C."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import signal

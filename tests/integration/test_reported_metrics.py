@@ -1,7 +1,5 @@
 """Commands that report metrics: own programs and real tools, bound, compared and failing."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`corebound reproduce` measures a value again: same commit, environment, cell and seed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`corebound run` as a process: killed, resumed, refused, interrupted."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

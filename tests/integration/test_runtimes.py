@@ -1,7 +1,5 @@
 """Runtimes of trained networks: equal outputs, threads that were proven, operators."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real servers under real requests: binding, failures and cleanup."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What is verified of a server launch: binding, counters and the load generator."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """`benchmarks.telemetry_cost` measures the cost of sampling with real workers."""
 
-from __future__ import annotations
-
 from benchmarks import telemetry_cost
 
 

@@ -1,7 +1,5 @@
 """Servers of a language model: what they stream, with which threads, and what of it is recorded."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Each function keeps its framework's reported number as requested, or changes it 
 has begun: what a framework reports proves nothing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The thread sampler on a real process whose threads come and go."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

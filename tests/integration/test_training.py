@@ -1,7 +1,5 @@
 """Training workloads compute the same in three frameworks, and detect wrong results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

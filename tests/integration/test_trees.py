@@ -1,7 +1,5 @@
 """Trees in scikit-learn, XGBoost and LightGBM: equal work, seeds, and threads as requested."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`corebound tune` with real launches: a planted best configuration is found, also after a kill."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

@@ -1,7 +1,5 @@
 """`corebound tune` of own servers and tools: what varies, what is found, what is written."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The tutorial's first page works as printed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

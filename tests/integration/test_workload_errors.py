@@ -1,7 +1,5 @@
 """Built-in workloads detect wrong results and refuse what they cannot do, in their frameworks."""
 
-from __future__ import annotations
-
 import itertools
 import textwrap
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Built-in workloads in their frameworks: threads, placement, parameters, work and checks."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ nodes are real. CPUs 0-3 are node 0, cores (0,1) and (2,3); CPUs 4-7 are node 1.
 It is booted once, for all tests.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """asv projects as files: result files, result trees and `corebound import asv` on them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

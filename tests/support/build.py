@@ -1,7 +1,5 @@
 """Builders of domain objects: each has a default for everything a test is not about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the scripts with points, as any program can: JSON, compressed with zlib, as Base64."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

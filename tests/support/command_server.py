@@ -5,8 +5,6 @@ A command of corebound spends most of its second importing. Otherwise a fork is 
 code that the request gives.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

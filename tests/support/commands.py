@@ -1,7 +1,5 @@
 """`corebound` as its user calls it, and other processes that tests start and look for."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -1,7 +1,5 @@
 """Comparisons of two commits as if measured."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from corebound.analysis.host_records import Record

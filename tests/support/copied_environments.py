@@ -4,8 +4,6 @@ asv makes one for each commit, with five runs of pip that install the same packa
 A project whose asv.conf.json names this plugin has its commits built and installed as usual.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The rectangles of a drawing of CPU × time, and their areas."""
 
-from __future__ import annotations
-
 import re
 
 from support.markup import parse_xml

@@ -1,7 +1,5 @@
 """The result of a scenario in which some cells are the same on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

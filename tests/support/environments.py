@@ -1,7 +1,5 @@
 """Framework environments: run code in one, launch a cell of it, run a scenario through the CLI."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Numbers of examples of property tests: few in `make test`, in proportion more in `make fuzz`."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 
 # Those of the profile `gate` of tests/conftest.py.

@@ -3,8 +3,6 @@
 tests/numa has a real kernel.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Faults of a scenario file by their lines and facts, so that their wording is free to change."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 
 import pytest

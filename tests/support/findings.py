@@ -1,7 +1,5 @@
 """Findings of the diagnosis in recorded runs and in cells that a test builds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

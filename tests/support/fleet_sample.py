@@ -1,7 +1,5 @@
 """The site of a generated fleet: an outlier host, classes that differ, and a shared regression."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

@@ -1,7 +1,5 @@
 """Fleets for tests: a plan, records of its shards, and an engine that loses agents."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

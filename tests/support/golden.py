@@ -1,7 +1,5 @@
 """Texts reviewed as a whole. COREBOUND_GOLDEN=write rewrites them; the diff is reviewed."""
 
-from __future__ import annotations
-
 import os
 
 from support.paths import GOLDEN

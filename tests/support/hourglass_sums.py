@@ -1,7 +1,5 @@
 """The hourglass on paper: its parameters and operations, counted without any framework."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct

@@ -5,8 +5,6 @@
 asks hwloc and writes tests/data/topologies/oracle.json; see the README there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """One launch of real processes: a function of tests/data/workloads/steps.py, or a command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -3,8 +3,6 @@
 Also unusual topologies, and a healthy machine for `corebound doctor`.
 """
 
-from __future__ import annotations
-
 import posixpath
 import tarfile
 from collections.abc import Callable, Iterable, Mapping

@@ -5,8 +5,6 @@ Where it is missing they are skipped, and say what to install. Continuous integr
 be given, such as a second CPU or a GPU, is a reason to skip.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from ctypes.util import find_library

@@ -1,7 +1,5 @@
 """Nightly runs whose steps do nothing but exit."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from pathlib import Path

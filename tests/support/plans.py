@@ -1,7 +1,5 @@
 """A scenario's cells, planned on a made host."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

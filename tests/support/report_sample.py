@@ -4,8 +4,6 @@ Nothing here was measured; the noise comes from a seeded generator, so that the
 pages made of it are the same every time.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Suites on disk and git repositories of them: scenario files, workloads, commits, nightly runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Results of scenarios as if measured, with the placements and commands that planning makes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

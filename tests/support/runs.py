@@ -1,7 +1,5 @@
 """Runs whose launches have planted results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

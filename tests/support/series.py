@@ -1,7 +1,5 @@
 """Histories of a benchmark, point by point, for specifications of change-point detection."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

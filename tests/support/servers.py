@@ -1,7 +1,5 @@
 """Load generators and servers under load, started as processes without a run around them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

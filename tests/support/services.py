@@ -1,7 +1,5 @@
 """Running services for tests: what was seen of one, and saved trees of /proc."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Read a table of a view by its headings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from corebound.present.sections import Table

@@ -1,7 +1,5 @@
 """The facts in a text: tests check these, so that its wording is free to change."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """Runs of `corebound tune` whose launches take planted times."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 

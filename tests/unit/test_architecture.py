@@ -1,7 +1,5 @@
 """docs/architecture.md names packages and modules that exist, and no package is missing."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The documentation: every page is reachable, and the real parsers accept every example."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

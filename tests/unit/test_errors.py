@@ -1,7 +1,5 @@
 """Errors of the file system name the path that the user gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

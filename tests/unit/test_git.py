@@ -1,7 +1,5 @@
 """git runs without the variables of a hook; where it is not installed, the error says so."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Foreign text is inert in terminals, Markdown, chats, XML, spreadsheets and paths."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

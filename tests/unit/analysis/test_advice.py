@@ -1,7 +1,5 @@
 """The largest effect over all scenarios, and what to set in each."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from typing import Any

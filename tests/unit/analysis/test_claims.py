@@ -1,7 +1,5 @@
 """Claims count what the terminal counts: differences that remain after the correction."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Specifies verdicts on a suite at two commits, corrected for many comparisons."""
 
-from __future__ import annotations
-
 from corebound.analysis.commit_comparison import CellAtCommits
 from corebound.analysis.compared import judge_together
 from corebound.stats.comparison import Comparison, Verdict

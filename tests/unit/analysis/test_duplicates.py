@@ -1,7 +1,5 @@
 """Specifies the results of cells that were not launched because another one is the same."""
 
-from __future__ import annotations
-
 from corebound.analysis.change_history import build_change_history
 from corebound.analysis.claims import judge_claims
 from corebound.analysis.duplicate_names import long_names, short_names

@@ -1,7 +1,5 @@
 """Specifies the fairness checks and what each reports when it fails."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Specifies what a run is expected to take and to reach, judged by the last one."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

@@ -1,7 +1,5 @@
 """The CSV of histories: a line for each point, whatever characters its names have."""
 
-from __future__ import annotations
-
 import csv
 import io
 

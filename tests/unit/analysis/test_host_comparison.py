@@ -1,7 +1,5 @@
 """What the results of several hosts say together."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A change is said to be of the hosts that show it; those that do not are named."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, timedelta
 

@@ -1,7 +1,5 @@
 """All pages and the terminal have one count of discarded launches, and one reason for each."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Specifies what is said of launches of two modes."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

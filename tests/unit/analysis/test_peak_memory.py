@@ -1,7 +1,5 @@
 """Peak memory: launches are judged by it as by a value that a command reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

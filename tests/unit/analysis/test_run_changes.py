@@ -1,7 +1,5 @@
 """What else changed between two runs: told beside the values, and where nothing is comparable."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from corebound.analysis.run_changes import changes_text, run_changes

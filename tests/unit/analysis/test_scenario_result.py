@@ -1,7 +1,5 @@
 """Specifies the comparison of two cells of a scenario, whichever of them is the baseline."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario, compare_cells

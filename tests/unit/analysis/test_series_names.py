@@ -1,7 +1,5 @@
 """Specifies the names of series, parameter by parameter, and their order."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Specifies the commands shown with results: each reproduces its own row and no other."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

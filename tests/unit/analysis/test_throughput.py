@@ -1,7 +1,5 @@
 """Specifies a cell's throughput, and its share of what its cores can do."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The parts of a run's time add up to what its launches took."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Changes are grouped by the commits they may come from, missing values by their reason."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Specifies what a run of `corebound tune` recommends, and how it says so."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """When a recommendation still holds, and what launches through its files show of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 

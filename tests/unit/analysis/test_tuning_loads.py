@@ -1,7 +1,5 @@
 """Specifies what the races of several loads say together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

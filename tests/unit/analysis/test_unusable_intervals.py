@@ -1,7 +1,5 @@
 """Intervals that say nothing: text on pages and in the terminal, and null in JSON."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks.simulation.verdicts import BASELINE, CELL, summary_of
 

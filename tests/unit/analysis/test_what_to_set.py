@@ -1,7 +1,5 @@
 """What to set is the difference between two recorded commands, as one line of a shell."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Specifies how the size of a difference is worded in a headline."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.analysis.wording import headline_speed

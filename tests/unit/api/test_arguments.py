@@ -1,7 +1,5 @@
 """A wrong argument of the Python API is an `InputError` that names the argument."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike

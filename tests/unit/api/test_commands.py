@@ -1,7 +1,5 @@
 """Each command is a function of the Python API, and its result is the same object."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any

@@ -1,7 +1,5 @@
 """Python takes what the commands take, with the same defaults and limits."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """An error of the pytest fixture shows the line of the test and the fix, not corebound's frames."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loading, filtering and comparing recorded results."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every result of the API shows itself as text and in notebooks, without its raw fields."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A snapshot commits the working tree and leaves the repository unchanged."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`benchmarks.peers` reads verdicts of other tools correctly and treats all tools alike."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

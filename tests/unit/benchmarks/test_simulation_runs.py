@@ -1,7 +1,5 @@
 """`benchmarks.simulation.runs`: recorded runs of one workload under changing load do not differ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

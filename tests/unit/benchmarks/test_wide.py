@@ -1,7 +1,5 @@
 """`benchmarks.wide`: the synthetic history of thousands of cells is reproducible and readable."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks import wide

@@ -1,7 +1,5 @@
 """Commands that reject their input."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The entry point: help, errors of the system, crashes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """The output of `corebound compare-commits`, in each of its formats."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

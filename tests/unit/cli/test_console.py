@@ -1,7 +1,5 @@
 """Standard output and error neutralise what a terminal or a CI service would execute."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """What `corebound doctor` prints, and what a run records and its page shows."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

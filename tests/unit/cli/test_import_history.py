@@ -1,7 +1,5 @@
 """What an import prints about the history that it stored."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

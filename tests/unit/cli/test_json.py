@@ -1,7 +1,5 @@
 """The header that all `--json` output has, and errors as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of odd kinds and names are reported and skipped, and never block."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

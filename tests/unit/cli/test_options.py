@@ -1,7 +1,5 @@
 """Durations and labels on the command line, such as --budget 10m."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.errors import InputError

@@ -1,7 +1,5 @@
 """The machine as `corebound topology` shows it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

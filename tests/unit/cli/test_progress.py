@@ -1,7 +1,5 @@
 """What is shown while a command runs: a clock, and the warnings before a run."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

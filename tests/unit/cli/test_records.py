@@ -1,7 +1,5 @@
 """`corebound list`, `show` and `log` on stored runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `corebound report` says about folders that it cannot use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `corebound run` prints: verdicts corrected for the whole run, and the noise floor."""
 
-from __future__ import annotations
-
 import io
 import random
 from pathlib import Path

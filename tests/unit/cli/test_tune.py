@@ -1,7 +1,5 @@
 """What `corebound tune` prints, and what it refuses."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,8 +1,6 @@
 """Rules on the host and its counters, on launches put together; real loads are in
 tests/integration/test_disturbance.py."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Rules on records of real runs: what each fires on, and what it leaves alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.findings import cell_keys, findings_of_record

@@ -4,8 +4,6 @@ SMT and nodes need another machine; the shares of data, checkpoints and random n
 more launches than the recorded runs had time for.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Rules on running services: what each reports, and what it leaves alone."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

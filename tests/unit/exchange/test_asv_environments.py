@@ -1,7 +1,5 @@
 """asv's environment, machine and requirement names: equal ones share a series."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

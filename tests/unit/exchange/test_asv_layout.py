@@ -1,7 +1,5 @@
 """Where asv's results and configuration are found, including unusual folders."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

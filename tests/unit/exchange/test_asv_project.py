@@ -1,7 +1,5 @@
 """Reading asv result trees: points, series, skipped files and repeated imports."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

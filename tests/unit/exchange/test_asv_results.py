@@ -1,7 +1,5 @@
 """The result files of public asv projects: machines, layouts and damaged entries."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Merging imported series with earlier imports, under one name and without duplicates."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

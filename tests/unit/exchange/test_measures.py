@@ -1,7 +1,5 @@
 """Units of other tools: which are the same measure, and how they convert."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The export to OpenMetrics, read by the parser of prometheus_client."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 

@@ -1,7 +1,5 @@
 """A missing optional package is a fault of this host: exit code 3, and how to install it."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from collections.abc import Callable, Mapping

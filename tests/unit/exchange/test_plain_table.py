@@ -1,7 +1,5 @@
 """Tables of any tool, CSV and JSON: columns that the user names, odd forms, and bad rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Profiles of every format give one kind of table; damaged or hostile files are reported."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Reading pyperf files, and the commands that reproduce their benchmarks."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Metrics of commands in histories, documents and exports: their own unit and direction."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

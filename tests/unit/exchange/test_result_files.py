@@ -1,7 +1,5 @@
 """Result files of other tools as series: real files of each, and odd ones."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

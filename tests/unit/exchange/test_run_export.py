@@ -1,7 +1,5 @@
 """Exports of a run to CSV, Parquet, asv, pyperf, Bencher and github-action-benchmark."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

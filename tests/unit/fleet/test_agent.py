@@ -1,7 +1,5 @@
 """The agent's own rules: whose shard it carries out, and what it passes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Merging records of hosts: half copies, damage, duplicates, and hosts that claim to be others."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

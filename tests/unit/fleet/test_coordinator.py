@@ -1,7 +1,5 @@
 """Delivering shards: nothing is lost, nothing moves to another host, nothing is done twice."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """fleet.yaml: what it may hold, and that every fault has its line and its fix."""
 
-from __future__ import annotations
-
 import contextlib
 
 import jsonschema

@@ -1,7 +1,5 @@
 """A frozen plan: the same inputs give the same ids, and other inputs other ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

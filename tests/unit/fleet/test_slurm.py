@@ -1,7 +1,5 @@
 """What is asked of Slurm, with a squeue that records its arguments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 tests/integration/test_cpu_quota.py has a real one.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

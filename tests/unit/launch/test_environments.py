@@ -1,7 +1,5 @@
 """Specifies how requirements files and their includes identify an environment."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

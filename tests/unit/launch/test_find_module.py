@@ -1,7 +1,5 @@
 """What an interpreter says of its BLAS."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

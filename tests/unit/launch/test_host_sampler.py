@@ -1,7 +1,5 @@
 """Specifies how GPUs are sampled, and what is computed between two samples of the host."""
 
-from __future__ import annotations
-
 import importlib
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Specifies whose turn it is, and when this process is off the measured CPUs."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

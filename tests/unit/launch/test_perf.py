@@ -1,7 +1,5 @@
 """Specifies how the output of `perf stat` becomes counts and shares."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

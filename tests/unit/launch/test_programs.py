@@ -1,7 +1,5 @@
 """Which commands follow the variables that set a number of threads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

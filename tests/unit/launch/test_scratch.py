@@ -1,7 +1,5 @@
 """Specifies how temporary folders are named, locked and removed."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Where a scenario's environments and modules are searched, and interpreters that exist."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

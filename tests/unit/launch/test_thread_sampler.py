@@ -1,7 +1,5 @@
 """Specifies what counts as a suspension of a launch."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Specifies which deviations from a request make a launch invalid."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

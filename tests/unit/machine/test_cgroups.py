@@ -1,7 +1,5 @@
 """Specifies how CPU-time quotas and memory limits of cgroups are read."""
 
-from __future__ import annotations
-
 import math
 import re
 

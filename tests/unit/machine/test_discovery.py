@@ -1,7 +1,5 @@
 """Specifies the topology read from saved, made-up and malformed /sys trees."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Specifies when each check of `corebound doctor` is ok, a warning or unavailable."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

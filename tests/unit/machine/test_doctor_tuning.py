@@ -1,7 +1,5 @@
 """`doctor --tune` and `--restore`: exactly what was comes back, whenever either is killed."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Specifies the facts about a host, including its GPUs, and the cells that need them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

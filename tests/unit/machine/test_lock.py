@@ -1,7 +1,5 @@
 """Specifies who holds the host lock, and how others wait for it."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The memory's speed is read from udev's copy or the firmware's table, else said to be unknown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a core could compute at most, read off saved machines and invented ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

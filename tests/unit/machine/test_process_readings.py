@@ -1,7 +1,5 @@
 """Specifies how a running service is read from /proc, on saved trees that change meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A saved machine may hold anything: what is not a regular file has no text."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

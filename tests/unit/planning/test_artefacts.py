@@ -1,7 +1,5 @@
 """Specifies the files that set a configuration, each as its own program reads it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Specifies which blocks a budget holds, and how long a launch may take."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

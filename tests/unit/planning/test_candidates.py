@@ -1,7 +1,5 @@
 """Specifies which configurations are worth trying, and in which order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

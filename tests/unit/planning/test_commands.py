@@ -1,7 +1,5 @@
 """The exact words and variables that start a worker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Specifies which cells of a scenario are the same on a host, and which of them is measured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

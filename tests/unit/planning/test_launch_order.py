@@ -1,7 +1,5 @@
 """Specifies which launches of a block alternate: those that can be paused, with their baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

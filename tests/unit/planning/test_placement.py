@@ -1,7 +1,5 @@
 """Where each binding mode puts a cell, and why it may put it nowhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

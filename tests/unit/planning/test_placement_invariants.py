@@ -1,7 +1,5 @@
 """What holds for any cell on any host, however odd."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from hypothesis import given

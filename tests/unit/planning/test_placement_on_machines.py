@@ -1,7 +1,5 @@
 """Placements on real machines, held against hwloc's recorded view of them."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any, get_args

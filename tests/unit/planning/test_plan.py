@@ -1,7 +1,5 @@
 """Specifies which cells a host can launch, and why it cannot launch the others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

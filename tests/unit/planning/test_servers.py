@@ -1,7 +1,5 @@
 """The command, CPUs, threads and traffic of servers."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """What `corebound regressions` says: one row for a commit, and what one can do about it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """One table, as a terminal and as Markdown show it."""
 
-from __future__ import annotations
-
 import io
 
 from corebound.cli.output.console import Console

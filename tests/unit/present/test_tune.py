@@ -1,7 +1,5 @@
 """What is said of a race, and its tables."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Writing replaces regular files only; reading never waits for a pipe or a device."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

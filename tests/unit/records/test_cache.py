@@ -1,7 +1,5 @@
 """A cached value is used only if it is complete and of the same code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from corebound.records import cache

@@ -1,7 +1,5 @@
 """A history's points as columns equal the points they were made from."""
 
-from __future__ import annotations
-
 from array import array
 
 import pytest

@@ -1,7 +1,5 @@
 """Record files are written completely or not at all, and never rewritten."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Specifies when the threads that were seen prove, or contradict, a requested number."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

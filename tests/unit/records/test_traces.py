@@ -1,7 +1,5 @@
 """Traces are stored complete, compressed and reproducibly."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

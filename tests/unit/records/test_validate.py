@@ -1,7 +1,5 @@
 """Records that contradict themselves are reported and skipped."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a screen reader gets: names of images, captions of tables, unbroken names and code."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The page of an imported benchmark: which cells are charted, listed or only named."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A scenario by commit: every cell once for each, and compared with itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

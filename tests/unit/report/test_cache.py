@@ -1,7 +1,5 @@
 """Compiled templates and hashes of series are used only if what they are of is the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows of changes: status, reason, direction of rates, and changes with one commit."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections.abc import Sequence

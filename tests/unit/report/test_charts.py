@@ -1,7 +1,5 @@
 """Charts turn numbers into geometry."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

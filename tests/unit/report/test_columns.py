@@ -1,7 +1,5 @@
 """The scripts with points hold every point of a history, to ten digits, in little space."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """The history page by commit: what each changed, its worst series, and bars of the latest."""
 
-from __future__ import annotations
-
 import math
 import re
 

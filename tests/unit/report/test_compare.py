@@ -1,7 +1,5 @@
 """The comparison of two runs: which cells it pairs, counts and reports."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

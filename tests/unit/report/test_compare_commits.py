@@ -1,7 +1,5 @@
 """The comparison of two commits of an imported project."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """The page to choose two runs from, and the pairs that have a comparison of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The area of a picture of CPU × time is CPU time, whatever the number of threads."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

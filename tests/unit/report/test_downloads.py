@@ -1,7 +1,5 @@
 """Everything a page shows can be downloaded as CSV, JSON or points for the zoom."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """On every page: tables behind charts, commands in rows, units, links and valid HTML."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import json

@@ -1,7 +1,5 @@
 """The line of figures beneath a strip: what was seen, and what could not be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

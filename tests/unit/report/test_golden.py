@@ -1,7 +1,5 @@
 """The pages, byte for byte. `make golden` writes them again; the diff is reviewed."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

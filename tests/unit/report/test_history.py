@@ -1,7 +1,5 @@
 """Histories on the pages: the chart, its marks and gaps, the verdict of the night, the feed."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A host's page: the doctor's results over time, and the noise floor."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from corebound.analysis.host_records import group_by_host

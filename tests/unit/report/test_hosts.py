@@ -1,7 +1,5 @@
 """The page of all hosts: what holds on which class, and which hosts are odd."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

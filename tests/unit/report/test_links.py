@@ -1,7 +1,5 @@
 """Every link of a site leads to a file of it, and every fragment to an element."""
 
-from __future__ import annotations
-
 import posixpath
 import random
 import re

@@ -1,7 +1,5 @@
 """The navigation of every page: which parts it links, and what it says of them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`report --only`: what was asked for by name, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

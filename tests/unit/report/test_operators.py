@@ -1,7 +1,5 @@
 """The page of imported operator profiles shows only what a profile contains."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """The overview: the largest effect, what to set, and a row for each scenario."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Filters of templates: values with units, missing values, line breaks and code."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.report.render import FILTERS, Renderer

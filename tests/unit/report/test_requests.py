@@ -1,7 +1,5 @@
 """The area of a picture of requests is the time that they took, waited and were answered."""
 
-from __future__ import annotations
-
 import random
 import re
 

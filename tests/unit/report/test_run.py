@@ -1,7 +1,5 @@
 """A run's page counts launches as the pages of its scenarios do."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from corebound.analysis.selection import latest_results

@@ -1,7 +1,5 @@
 """The index of the search: what it finds, where that leads, and how large it is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What others show of a site: badges, and the images of link previews."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

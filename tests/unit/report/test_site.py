@@ -1,7 +1,5 @@
 """The site writer: which files it writes, keeps and removes, and how it treats foreign text."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

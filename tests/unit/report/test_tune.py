@@ -1,7 +1,5 @@
 """The page of a race."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from corebound.analysis.tuning import analyse_tuning

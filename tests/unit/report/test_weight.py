@@ -1,7 +1,5 @@
 """What a reader has to load: large suites and long histories stay light pages."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections.abc import Callable, Sequence

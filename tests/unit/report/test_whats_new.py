@@ -1,7 +1,5 @@
 """What is new: failing series, many changes, and series too short to analyse."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

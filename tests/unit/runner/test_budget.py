@@ -1,7 +1,5 @@
 """Specifies that a budget is a promise: when a run ends, and who gets its time."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Specifies the order, the ids and the first launches of a run's jobs."""
 
-from __future__ import annotations
-
 from corebound.records.launch_record import Launch
 from support.runs import MODES, a_disturbed_outcome, a_runner, a_task, an_outcome, launched
 

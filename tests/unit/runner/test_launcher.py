@@ -1,7 +1,5 @@
 """What a launch of a server has of its own in each block, and which launches start at once."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Specifies which launches cells still need, and that a resumed run decides the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

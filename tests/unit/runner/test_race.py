@@ -1,7 +1,5 @@
 """Specifies which cells a race launches, and for how long."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial

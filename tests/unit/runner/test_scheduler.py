@@ -1,7 +1,5 @@
 """Specifies the order of a run's launches, and that none is lost or repeated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What the catalogue says of the built-in workloads holds together, and the guide lists them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Contradictions in a scenario that are reported: the traffic of servers, and profiles."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.errors import ScenarioFaults

@@ -1,7 +1,5 @@
 """Commands: their parameters, what runs around them, their files and their variables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A function of the user's own is judged by its module's source, and only where that tells."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

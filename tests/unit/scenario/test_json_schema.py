@@ -1,7 +1,5 @@
 """The JSON Schema is the models' own, and editors can rely on it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

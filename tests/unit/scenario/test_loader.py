@@ -1,7 +1,5 @@
 """No input makes loading fail in any way but the one it promises."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Expanding a matrix into cells, and the cells that entries, baselines and claims name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metrics of commands: what a scenario may say, and what values become of them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

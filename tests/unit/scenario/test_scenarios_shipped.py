@@ -1,7 +1,5 @@
 """The scenarios of this repository are sound and ask what they say they ask."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

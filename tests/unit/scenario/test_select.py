@@ -1,7 +1,5 @@
 """Which cells `--only` selects."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Servers of the user's own in scenario files: what is a fault, and what a cell gets."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.errors import ScenarioFaults

@@ -1,7 +1,5 @@
 """What a load generator is told and says: one line each, and nothing else passes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

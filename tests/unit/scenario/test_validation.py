@@ -1,7 +1,5 @@
 """What is wrong with a scenario is said once each, in words, with its line."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.errors import ScenarioFaults

@@ -1,7 +1,5 @@
 """Whatever bytes a file holds, loading it names what is wrong and where."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Specifies when the load generator limited a launch of a server."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,8 +1,6 @@
 """ApacheBench's words and figures, from a real run of version 2.3 against a server that
 answers every fourth request with a 503."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

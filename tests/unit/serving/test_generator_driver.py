@@ -1,7 +1,5 @@
 """Schedules of open loops: seeded, at the rate asked for, and spread as their name says."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Specifies how HTTP/1 responses are parsed, in any pieces, and which are refused."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

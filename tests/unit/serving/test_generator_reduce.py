@@ -1,7 +1,5 @@
 """What is kept of a launch's requests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prompts of language models are seeded; their streams are timed token by token."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

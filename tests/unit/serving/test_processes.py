@@ -1,7 +1,5 @@
 """The first answer of a built-in server, before anything is timed."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A served model is created once, whoever else needs it meanwhile."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Sequence
 from pathlib import Path

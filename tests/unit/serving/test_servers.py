@@ -1,7 +1,5 @@
 """Specifies how servers are configured, and how lines travel over a child's pipes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Specifies how a launch of a server is judged."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """What several hosts say together, against published values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Specifies how the spread between runs of one cell is estimated, and how it widens comparisons."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Specifies the search for a commit: it finds the planted one, and errs at most once in twenty."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Specifies verdicts on a cell and its baseline."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

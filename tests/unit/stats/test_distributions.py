@@ -1,7 +1,5 @@
 """Specifies distributions and pairwise differences, checked against SciPy and brute force."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

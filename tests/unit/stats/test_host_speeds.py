@@ -1,7 +1,5 @@
 """Specifies when a host has two speeds, and how the blocks of each count."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Specifies which iterations count as disturbed, and when a launch has too many of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

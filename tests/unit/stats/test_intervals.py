@@ -1,7 +1,5 @@
 """Specifies confidence intervals, trimmed means and bounds on a spread."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

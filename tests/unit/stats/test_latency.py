@@ -1,7 +1,5 @@
 """Specifies latency histograms and percentiles, and MLPerf's bounds with few queries."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 

@@ -1,7 +1,5 @@
 """Specifies the values of a cell that its launches give, and which launches count."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Specifies when launches are said to have two modes, and how those of one mode compare."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """Specifies corrections for many comparisons, with their rates of false alarms."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

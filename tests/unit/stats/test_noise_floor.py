@@ -1,7 +1,5 @@
 """Specifies what a calibration promises, checked in simulated experiments."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Specifies how many iterations launches have, given what the first ones show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Specifies a race: who leaves it and when, when it ends, and who is recommended."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Comparisons by rank against SciPy's exact test, and their invariants."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

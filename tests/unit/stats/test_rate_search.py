@@ -1,7 +1,5 @@
 """The search for the highest rate within a bound, on queues with a known answer."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Specifies how many launches would decide an inconclusive comparison."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Specifies which configurations of a race are screened, and which of them race."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Specifies how a series is divided into segments of their own mean and variance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Sharing variances: narrower intervals for few launches, which still hold the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Specifies which cells need another launch, and which tell most."""
 
-from __future__ import annotations
-
 import pytest
 
 from corebound.records.launch_record import Status

@@ -1,7 +1,5 @@
 """Specifies when a launch is warmed up, and the segmentation that decides it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

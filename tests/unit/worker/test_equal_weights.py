@@ -1,7 +1,5 @@
 """Networks for every runtime: the same numbers in each environment, of the published sizes."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

@@ -1,7 +1,5 @@
 """Specifies which corebound a workload imports if corebound itself is under test, and what else."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

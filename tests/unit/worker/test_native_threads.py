@@ -1,7 +1,5 @@
 """Threads are counted as the kernel lists them."""
 
-from __future__ import annotations
-
 import threading
 
 from corebound.worker.native_threads import PoolCounter, computing_threads, cpu_ns_by_thread

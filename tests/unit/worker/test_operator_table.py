@@ -1,7 +1,5 @@
 """From spans to a table of operators: nothing counted twice, nothing lost."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

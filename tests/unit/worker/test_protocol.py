@@ -1,7 +1,5 @@
 """Specifies the records of the protocol between runner and worker."""
 
-from __future__ import annotations
-
 import signal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The values that a command reports: found in what real tools print, or a clear failure."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The small network's numbers and counts, which every framework starts from."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A worker that alternates: it iterates when told to, and hands over in time."""
 
-from __future__ import annotations
-
 import ctypes
 from array import array
 from collections.abc import Callable, Iterator

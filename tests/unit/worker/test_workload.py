@@ -1,7 +1,5 @@
 """The loop and the wire: what a worker measures and says."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 

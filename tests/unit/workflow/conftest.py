@@ -1,7 +1,5 @@
 """Recorded runs, and a watch on which of them are read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An anchor is built like the nights before, or the difference is named."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace

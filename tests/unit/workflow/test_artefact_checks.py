@@ -1,7 +1,5 @@
 """Files that a program or a parser would refuse are found."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

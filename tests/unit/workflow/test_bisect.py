@@ -1,7 +1,5 @@
 """The exit code of a bisection."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The noise floor that applies to a comparison of commits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

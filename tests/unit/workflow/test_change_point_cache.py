@@ -1,7 +1,5 @@
 """Change points are cached between commands."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

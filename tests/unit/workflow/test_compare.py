@@ -1,7 +1,5 @@
 """`corebound compare` reads only the two runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from corebound.workflow.compare import compare_recorded

@@ -1,7 +1,5 @@
 """How `regressions --confirm` spends its budget."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast

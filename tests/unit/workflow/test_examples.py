@@ -1,7 +1,5 @@
 """`corebound example`: the scenarios that come with corebound, written where one wants them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run requires of the host, and the exit code of its result."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`corebound export` reads only the runs that it writes, and selects histories by name."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What cannot be read or analysed is named, and costs the site nothing else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Collecting what was copied from hosts: old and partial copies, and ids of many hosts."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Specifies the order in which a budget measures scenarios."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

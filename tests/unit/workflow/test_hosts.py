@@ -1,7 +1,5 @@
 """Reading the results of all hosts of a folder, and comparing them by command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

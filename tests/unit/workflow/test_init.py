@@ -1,7 +1,5 @@
 """`corebound init`: what it writes for a repository, and how CI installs corebound."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

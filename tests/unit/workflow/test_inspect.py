@@ -1,7 +1,5 @@
 """Specifies what `corebound inspect` says of a service, and the scenario that it writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How a nightly run shares its budget among its steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The steps of a nightly run, and the journal from which it resumes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The summary of a nightly run, as text and as JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which runs are resumed, and which scenarios run first."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

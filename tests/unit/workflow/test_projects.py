@@ -1,7 +1,5 @@
 """A project that cannot be opened costs the cells that measure it, and no others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

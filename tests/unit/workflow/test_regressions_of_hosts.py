@@ -1,7 +1,5 @@
 """`corebound regressions` of a fleet: what several hosts show is one finding."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

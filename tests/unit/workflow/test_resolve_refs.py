@@ -1,7 +1,5 @@
 """Names of runs and commits, as typed, and what they resolve to."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

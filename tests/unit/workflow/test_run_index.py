@@ -1,7 +1,5 @@
 """The index of runs: a file that has not changed is not read again."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a user is told of a budget before it is spent."""
 
-from __future__ import annotations
-
 from corebound.records.race import RaceRule
 from corebound.workflow.tune import budget_note, forecast_note
 from support.known import known

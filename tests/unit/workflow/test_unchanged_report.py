@@ -1,7 +1,5 @@
 """A report with nothing new to show leaves its site alone, and is made again for anything new."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of a comparison of two commits, or of two values of a setting."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The table of configurations: axis, rows, notes, and what is folded below a row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

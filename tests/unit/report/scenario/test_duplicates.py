@@ -1,7 +1,5 @@
 """Configurations that are the same on a host, on the page: one row names them all."""
 
-from __future__ import annotations
-
 import json
 
 from corebound.analysis.duplicate_names import long_names

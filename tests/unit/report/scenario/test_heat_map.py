@@ -1,7 +1,5 @@
 """The heat map: which axes it has, and the state of each of its cells."""
 
-from __future__ import annotations
-
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
 from corebound.records.launch_record import Launch

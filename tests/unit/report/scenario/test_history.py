@@ -1,7 +1,5 @@
 """The lead of a scenario's history describes the charted cells."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

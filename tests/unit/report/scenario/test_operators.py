@@ -1,7 +1,5 @@
 """Operator profiles of cells side by side."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A scenario's page from its records: verdict, sections, commands, findings."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

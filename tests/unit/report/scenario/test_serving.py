@@ -1,7 +1,5 @@
 """Servers: throughput, latencies and worker placement of each configuration."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Thread activity and warm-up: what is drawn of a launch, and the tables behind the charts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Incomplete runs, disturbed launches and the noise floor in a page's verdict and notices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Histories of ratios to an anchor: all machines are one series, and a change on one is its own."""
 
-from __future__ import annotations
-
 import math
 import random
 

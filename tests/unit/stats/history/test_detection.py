@@ -1,7 +1,5 @@
 """Specifies the change points found in a history, their recovery and their error rates."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

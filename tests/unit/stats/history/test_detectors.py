@@ -1,7 +1,5 @@
 """Specifies each change-point detector, checked against a reference."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

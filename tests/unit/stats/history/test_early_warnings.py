@@ -1,7 +1,5 @@
 """Specifies early warnings from two points, and how re-runs confirm or refute them."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """Specifies that adding points one by one finds the same changes as a full analysis."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

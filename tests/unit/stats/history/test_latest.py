@@ -1,7 +1,5 @@
 """Specifies the latest value of a short series relative to the values before it."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """Specifies the comparison of two points of one history."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Series of several hosts together show what is too small for any of them."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, timedelta
 

@@ -1,7 +1,5 @@
 """Specifies `corebound regressions`: changes, decisions, alarms and failed analyses."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

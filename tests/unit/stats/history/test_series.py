@@ -1,7 +1,5 @@
 """Specifies what a run adds to a history, and which series are retired."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Specifies shifts that several alternating environments show only together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
