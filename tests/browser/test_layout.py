@@ -129,9 +129,7 @@ def test_an_opened_command_hides_nothing_of_its_row(
         assert set(hidden) == {""}
 
 
-def test_opening_details_does_not_change_the_height_of_the_chart_above(
-    past: Page,
-) -> None:
+def test_opening_details_does_not_change_the_height_of_the_chart_above(past: Page) -> None:
     body = ".forest tbody:nth-of-type(2)"
     drawing = f"{body} td.plot svg"
     (before,) = boxes(past, drawing)
@@ -236,10 +234,7 @@ def test_a_zoom_starts_with_the_static_charts_scale(
     page.on("pageerror", lambda error: said.append(str(error)))
     labels = page.locator("figure[data-series] .levels span").first.locator("..").locator("span")
     still = [
-        (
-            node.inner_text(),
-            float(re.findall(r"[\d.]+", node.get_attribute("style") or "")[0]),
-        )
+        (node.inner_text(), float(re.findall(r"[\d.]+", node.get_attribute("style") or "")[0]))
         for node in labels.all()
     ]
 

@@ -13,16 +13,7 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, Page
 
-from browser.pages import (
-    BENCHMARK_PAGE,
-    COLOURS,
-    DESK,
-    PAGES,
-    PHONE,
-    Visit,
-    Windows,
-    violations,
-)
+from browser.pages import BENCHMARK_PAGE, COLOURS, DESK, PAGES, PHONE, Visit, Windows, violations
 from support import needs
 from support.report_sample import COMMITS_PAGE
 

@@ -55,9 +55,7 @@ def test_without_kubectl_the_manifest_is_written_and_the_command_to_apply_it_pri
     for name in ("env", "git"):
         (programs / name).symlink_to(shutil.which(name) or "")
     write_fleet(
-        suite,
-        engine="kubernetes",
-        kubernetes={"image": "i", "claim": "c", "mount": str(suite)},
+        suite, engine="kubernetes", kubernetes={"image": "i", "claim": "c", "mount": str(suite)}
     )
 
     ran = corebound(suite, "fleet", "run", "fleet.yaml", PATH=str(programs))
@@ -70,9 +68,7 @@ def test_without_kubectl_the_manifest_is_written_and_the_command_to_apply_it_pri
 
 def test_the_plan_must_be_on_the_volume(suite: Path) -> None:
     write_fleet(
-        suite,
-        engine="kubernetes",
-        kubernetes={"image": "i", "claim": "c", "mount": "/elsewhere"},
+        suite, engine="kubernetes", kubernetes={"image": "i", "claim": "c", "mount": "/elsewhere"}
     )
 
     ran = corebound(suite, "fleet", "run", "fleet.yaml")

@@ -233,10 +233,7 @@ def test_pyperf_shows_checks_and_compares_them(project: Path, suites: list[str])
 
 
 def test_exported_pyperf_files_import_unchanged(
-    project: Path,
-    suites: list[str],
-    medians_s: dict[tuple[str, str], float],
-    tmp_path: Path,
+    project: Path, suites: list[str], medians_s: dict[tuple[str, str], float], tmp_path: Path
 ) -> None:
     for _ in range(2):
         document = json.loads(

@@ -53,9 +53,7 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(
         assert launch.workers[0].environment["CUDA_VISIBLE_DEVICES"] == "0"
 
 
-def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
-    tmp_path: Path,
-) -> None:
+def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(tmp_path: Path) -> None:
     for name in ("numpy", "numpy-1.26"):
         python_of(name)
 
@@ -75,9 +73,7 @@ def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     }
 
 
-def test_a_missing_environment_skips_the_cell_and_names_the_command(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_environment_skips_the_cell_and_names_the_command(tmp_path: Path) -> None:
     python_of("numpy")
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "numpy-0.1.txt").write_text("numpy==0.1\n")

@@ -108,9 +108,7 @@ def test_leftover_processes_are_named_and_ended(run: Launcher) -> None:
 
 
 @pytest.mark.quick
-def test_a_launch_that_its_share_ends_counts_with_the_iterations_that_it_has(
-    run: Launcher,
-) -> None:
+def test_a_launch_that_its_share_ends_counts_with_the_iterations_that_it_has(run: Launcher) -> None:
     before = processes_below(os.getpid()).keys()
 
     long = run("naps", parameters={"ms": 900}, share_s=5.0)

@@ -220,10 +220,7 @@ def test_a_stream_is_timed_from_its_first_token_to_its_last(
     shape: Shape, server: Server, generator: GeneratorClient
 ) -> None:
     path = "/v1/completions?first_ms=100&each_ms=20"
-    streaming = a_streaming(
-        output_tokens=Lengths(median=6, most=6),
-        first_token_bound_ms=50.0,
-    )
+    streaming = a_streaming(output_tokens=Lengths(median=6, most=6), first_token_bound_ms=50.0)
     generator.order(
         an_order_to(server, path, shape=shape, requests=20, warmup_requests=4, streaming=streaming)
     )

@@ -132,11 +132,7 @@ def products(calls: dict[str, float]) -> float:
 
 def test_the_table_of_resnet50_has_its_layers_and_adds_up_to_its_step(tmp_path: Path) -> None:
     outcome = launch_once(
-        tmp_path,
-        "pytorch",
-        kind="profile",
-        workload="resnet50-inference",
-        measure={"operators": 5},
+        tmp_path, "pytorch", kind="profile", workload="resnet50-inference", measure={"operators": 5}
     )
 
     assert (outcome.status, outcome.reason) == ("ok", None)

@@ -29,9 +29,7 @@ def the_run(suite: Path) -> jsonl.Stored:
 
 
 @pytest.mark.quick
-def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(
-    suite: Path,
-) -> None:
+def test_reproduce_runs_the_recorded_commit_with_the_recorded_seed(suite: Path) -> None:
     before = the_run(suite)
 
     code, out, err = corebound(suite, "reproduce", f"{before.run.id}:size=1", "--json")

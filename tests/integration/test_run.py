@@ -260,9 +260,7 @@ def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, with_helpe
     assert list(left_of(long)) == []
 
 
-def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(
-    long: Path,
-) -> None:
+def test_the_next_run_removes_what_a_killed_runner_and_supervisor_left(long: Path) -> None:
     process = start(long, "long.yaml", *ONLY_ONE)
     wait_until_measuring(long)
     for pid in (supervisor_of(process), process.pid):
@@ -296,9 +294,7 @@ def test_two_processes_that_resume_one_run_lose_nothing(suite: Path) -> None:
     assert launched(stored) == ONE_CELL
 
 
-def test_a_workload_can_create_sockets_under_a_long_temporary_path(
-    suite: Path,
-) -> None:
+def test_a_workload_can_create_sockets_under_a_long_temporary_path(suite: Path) -> None:
     # As the loaders of torch's DataLoader hand over a batch.
     (suite / "nap.py").write_text(
         "from multiprocessing.reduction import DupFd\n\n"

@@ -27,10 +27,7 @@ from support.commands import until
 from support.environments import python_of
 from support.servers import Serve, below_with, command_line_of, while_measuring
 
-pytestmark = [
-    pytest.mark.frameworks,
-    needs.java,
-]
+pytestmark = [pytest.mark.frameworks, needs.java]
 
 
 def processes_of_servers() -> list[str]:
@@ -138,9 +135,7 @@ def broken_model(order: ServingSpec) -> ServingSpec:
 HANDLER = "served_classifier_torchserve.py"
 
 
-def test_a_model_that_cannot_be_loaded_fails_early_with_the_reason(
-    served: Serve,
-) -> None:
+def test_a_model_that_cannot_be_loaded_fails_early_with_the_reason(served: Serve) -> None:
     outcome = served(workers=1, change=broken_model, timeout_s=300.0)
 
     assert outcome.status == "failed"

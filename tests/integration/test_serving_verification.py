@@ -28,18 +28,9 @@ from corebound.stats import latency
 from corebound.worker import protocol
 from support import needs
 from support.build import a_traffic
-from support.servers import (
-    Serve,
-    a_serving_order,
-    make_scratch,
-    server_launcher,
-    start_generator,
-)
+from support.servers import Serve, a_serving_order, make_scratch, server_launcher, start_generator
 
-pytestmark = [
-    pytest.mark.frameworks,
-    needs.java,
-]
+pytestmark = [pytest.mark.frameworks, needs.java]
 
 
 class Misled:

@@ -18,12 +18,7 @@ from support.servers import Serve, make_scratch, server_launcher
 pytestmark = pytest.mark.frameworks
 
 # Answers of exactly eight words to prompts of about 16.
-TEXTS: dict[str, Any] = {
-    "workload": "text-serving",
-    "workers": 1,
-    "threads": 1,
-    "iterations": 12,
-}
+TEXTS: dict[str, Any] = {"workload": "text-serving", "workers": 1, "threads": 1, "iterations": 12}
 PARAMETERS: dict[str, Any] = {"context": 64, "prompt": 16, "output": 8, "concurrency": 2}
 
 

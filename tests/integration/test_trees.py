@@ -65,11 +65,7 @@ def test_trees_are_trained_by_as_many_threads_as_requested(
     tmp_path: Path, library: str, model: str
 ) -> None:
     outcome = launch_once(
-        tmp_path,
-        library,
-        workload="tree-training",
-        parameters={"model": model, **SMALL},
-        threads=2,
+        tmp_path, library, workload="tree-training", parameters={"model": model, **SMALL}, threads=2
     )
 
     assert (outcome.status, outcome.reason) == ("ok", None)

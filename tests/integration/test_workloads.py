@@ -45,9 +45,7 @@ def test_resnet50_runs_bound_with_the_requested_threads(tmp_path: Path) -> None:
     assert len(worker.wall_ns) == 3
 
 
-def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
-    tmp_path: Path,
-) -> None:
+def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(tmp_path: Path) -> None:
     gemm: dict[str, Any] = {"workload": "gemm", "parameters": {"size": 64}, "binding": "launcher"}
     (command,) = plan_cell("pytorch", **gemm).commands
 

@@ -28,10 +28,7 @@ from support import needs
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 
-pytestmark = [
-    pytest.mark.numa,
-    needs.emulator,
-]
+pytestmark = [pytest.mark.numa, needs.emulator]
 
 SCENARIO = """\
 schema: 1
@@ -278,9 +275,7 @@ def test_memory_on_the_other_node_is_diagnosed(told: Records) -> None:
     assert [cell for cell in named if "memory=remote" not in cell] == []
 
 
-def test_a_thread_that_migrates_between_nodes_is_diagnosed(
-    told: Records,
-) -> None:
+def test_a_thread_that_migrates_between_nodes_is_diagnosed(told: Records) -> None:
     assert told.findings("wandering")["threads-migrate"] == ["binding=none"]
     topology = told.run.host.topology
     for launch in wandering(told):
@@ -316,10 +311,7 @@ def test_offline_cpus_are_neither_planned_nor_used(offline_records: Records) -> 
         for launch in offline_records.launches
         if launch.placement is not None and launch.status == "ok"
     }
-    assert placed == {
-        "binding=physical-cores": (0, 2, 4, 7),
-        "binding=node": (0, 1, 2),
-    }
+    assert placed == {"binding=physical-cores": (0, 2, 4, 7), "binding=node": (0, 1, 2)}
     for launch in offline_records.launches:
         for worker in launch.workers:
             assert {one for thread in worker.threads for one in thread.allowed} == {
@@ -500,9 +492,7 @@ def test_tuning_fixes_the_reported_settings(tuning: dict[str, Any]) -> None:
     assert {tuning["tuned"][check]["state"] for check in SPOILT} == {"ok"}
 
 
-def test_settings_are_restored_after_tuning_is_killed_at_any_moment(
-    tuning: dict[str, Any],
-) -> None:
+def test_settings_are_restored_after_tuning_is_killed_at_any_moment(tuning: dict[str, Any]) -> None:
     kills = tuning["kills"]
 
     # Five steps a setting, each a kill of its own, and the last was let through.

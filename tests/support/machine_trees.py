@@ -181,10 +181,7 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
         cpus=range(8), siblings=_pair, extra=without_topology(3, 4)
     ),
     "CPU 0 offline, its node without CPUs": a_tree(
-        cpus=range(8),
-        online="4-7",
-        nodes=_TWO_NODES,
-        extra=without_topology(0, 1, 2, 3),
+        cpus=range(8), online="4-7", nodes=_TWO_NODES, extra=without_topology(0, 1, 2, 3)
     ),
     "CPU numbers with gaps": a_tree(cpus=(0, 4, 8, 12), online="0,4,8,12"),
     "more than 64 CPUs": a_tree(
@@ -206,10 +203,7 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
         cpus=range(8), package=lambda _: -1, core=lambda _: -1, siblings=_pair, in_package=_half
     ),
     "books whose sockets have the same numbers": a_tree(
-        cpus=range(8),
-        package=lambda cpu: cpu % 4 // 2,
-        core=lambda cpu: cpu,
-        in_package=_pair,
+        cpus=range(8), package=lambda cpu: cpu % 4 // 2, core=lambda cpu: cpu, in_package=_pair
     ),
     "siblings with different core numbers": a_tree(cpus=range(8), siblings=_pair),
     "siblings in AMD compute units": a_tree(
@@ -252,9 +246,7 @@ UNUSUAL_MACHINES: dict[str, dict[str, str]] = {
         cpus=range(8), nodes={0: (0, 1), 8: (2, 3), 10: (4, 5), 252: (6, 7)}
     ),
     "nodes without CPUs and without memory": a_tree(
-        cpus=range(8),
-        nodes={0: range(4), 1: range(4, 8), 2: (), 3: ()},
-        memory_kb={1: 0, 3: 0},
+        cpus=range(8), nodes={0: range(4), 1: range(4, 8), 2: (), 3: ()}, memory_kb={1: 0, 3: 0}
     ),
     "a node that has gone": a_tree(
         cpus=range(8), nodes={0: range(4), 2: range(4, 8)}, extra={f"{NODE}/online": "0,2\n"}

@@ -92,10 +92,7 @@ def a_network() -> Scenario:
         workload="resnet50-inference",
         parameters={"batch": 1, "image": 224, "dtype": "float32"},
         environment="pytorch",
-        matrix={
-            "binding": [*_BINDINGS, "smt-siblings"],
-            "threads": ["default", 2, "per-core"],
-        },
+        matrix={"binding": [*_BINDINGS, "smt-siblings"], "threads": ["default", 2, "per-core"]},
         baseline={"binding": "none", "threads": "default"},
         claims=[
             {

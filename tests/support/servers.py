@@ -115,11 +115,7 @@ def a_serving_order(
             workload=workload,
             workers=workers,
             parameters={**network, **parameters},
-            measure={
-                "iterations": iterations,
-                "warmup": {"iterations": 8},
-                "timeout_s": timeout_s,
-            },
+            measure={"iterations": iterations, "warmup": {"iterations": 8}, "timeout_s": timeout_s},
             **settings,
         ),
         scratch / "library",

@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from corebound.machine.cgroups import CpuWeight
 from corebound.machine.topology import CpuId
-from corebound.records.service_use import (
-    CpuUse,
-    GroupUse,
-    ProcessUse,
-    ServiceUse,
-    ThreadUse,
-)
+from corebound.records.service_use import CpuUse, GroupUse, ProcessUse, ServiceUse, ThreadUse
 
 from .build import a_quota_use
 

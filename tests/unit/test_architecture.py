@@ -71,8 +71,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("example", "most"),
-    re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|$", TEXT, flags=re.MULTILINE),
+    ("example", "most"), re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|$", TEXT, flags=re.MULTILINE)
 )
 def test_what_is_declared_once_is_named_in_few_modules(example: str, most: str) -> None:
     naming = [

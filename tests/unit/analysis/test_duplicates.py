@@ -101,10 +101,7 @@ MODES: tuple[BindingMode, ...] = ("none", "physical-cores", "node")
 
 def test_names_that_share_values_are_joined() -> None:
     cells = [
-        a_cell(
-            axes=(("binding", mode), ("threads", threads)),
-            binding=Binding(mode=mode),
-        )
+        a_cell(axes=(("binding", mode), ("threads", threads)), binding=Binding(mode=mode))
         for mode in MODES
         for threads in ("2", "per-core")
     ]

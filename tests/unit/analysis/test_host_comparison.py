@@ -114,9 +114,7 @@ def test_classes_differ_in_their_ratios_and_not_in_absolute_times() -> None:
 
 def test_an_outlier_is_named_with_what_differs_and_does_not_move_its_class() -> None:
     hosts = a_class(8, 1.5)
-    odd = replace(
-        a_summary("rack3-17", 1 / 1.6, facts={"kernel": "6.1", "label rack": "3"}),
-    )
+    odd = replace(a_summary("rack3-17", 1 / 1.6, facts={"kernel": "6.1", "label rack": "3"}))
 
     comparison = compare_hosts([*hosts, odd])
 

@@ -3,11 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.launch_modes import (
-    mode_notes,
-    mode_text,
-    modes_by_launch,
-)
+from corebound.analysis.launch_modes import mode_notes, mode_text, modes_by_launch
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from support.known import known
 from support.report_sample import TWO_MODES, a_sample_of_two_modes

@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.analysis.selection import latest_results
-from corebound.analysis.time_spent import (
-    TimeSpent,
-    between_launches,
-    time_spent,
-)
+from corebound.analysis.time_spent import TimeSpent, between_launches, time_spent
 from corebound.present.run import time_sentence, time_table
 from corebound.records.launch_record import Launch
 from corebound.scenario.matrix import expand

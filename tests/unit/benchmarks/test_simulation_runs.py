@@ -14,9 +14,7 @@ def cells() -> list[list[Run]]:
     return load(RECORDED)
 
 
-def test_launch_noise_alone_does_not_explain_the_recorded_runs(
-    cells: list[list[Run]],
-) -> None:
+def test_launch_noise_alone_does_not_explain_the_recorded_runs(cells: list[list[Run]]) -> None:
     assert len(cells) == 7
     assert all(len(runs) >= 2 * LEARNED for runs in cells)
     comparisons = [c for runs in cells for c in by_launches_alone(runs)]

@@ -61,8 +61,7 @@ def test_a_crash_has_its_own_exit_code_and_its_traceback_is_saved(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("run",), ("run", "--resume"), ("calibrate",), ("tune",), ("tune", "--verify")],
+    "words", [("run",), ("run", "--resume"), ("calibrate",), ("tune",), ("tune", "--verify")]
 )
 def test_a_wrong_path_is_reported_even_if_another_run_is_measuring(
     words: tuple[str, ...],

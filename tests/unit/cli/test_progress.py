@@ -56,12 +56,7 @@ def test_the_number_of_iterations_is_said_of_the_launch_that_has_it() -> None:
 
     for iterations in (1_335, 27):  # those of the next launch follow from one more
         job = Job(
-            name="a",
-            kind="measure",
-            block=2,
-            position=0,
-            planned=planned,
-            iterations=iterations,
+            name="a", kind="measure", block=2, position=0, planned=planned, iterations=iterations
         )
         progress.started(job, left={})
 

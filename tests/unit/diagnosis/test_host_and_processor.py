@@ -85,9 +85,7 @@ def test_memory_that_is_returned_and_taken_again_is_reported(
     faults: int, system_ms: int, is_found: bool
 ) -> None:
     host = windows(
-        minor_faults=faults,
-        system_ns=system_ms * 1_000_000,
-        user_ns=(500 - system_ms) * 1_000_000,
+        minor_faults=faults, system_ns=system_ms * 1_000_000, user_ns=(500 - system_ms) * 1_000_000
     )
 
     findings = findings_in(on(host, framework="pytorch"))
@@ -176,10 +174,7 @@ def test_a_quota_that_hardly_stops_threads_is_not_reported() -> None:
 def test_discarded_and_kept_launches_are_counted_separately() -> None:
     finding = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
-    assert finding.evidence[-2:] == (
-        "2 launches kept and marked",
-        "2 launches without results",
-    )
+    assert finding.evidence[-2:] == ("2 launches kept and marked", "2 launches without results")
 
 
 def test_a_second_cause_that_took_almost_nothing_is_not_reported() -> None:

@@ -139,9 +139,7 @@ REPORTED = {
         a_service_use(a_process_use(major_faults=5_000, swap_bytes=1 << 28)), "swapping", ""
     ),
     "files that do not stay in memory": Situation(
-        a_service_use(a_process_use(a_thread_use(run=0.02), major_faults=5_000)),
-        "major-faults",
-        "",
+        a_service_use(a_process_use(a_thread_use(run=0.02), major_faults=5_000)), "major-faults", ""
     ),
     "huge pages switched off": Situation(
         a_service_use(a_process_use(anonymous_bytes=1 << 30), huge_pages="never"),
@@ -183,14 +181,10 @@ REPORTED = {
         "CPUWeight=100",
     ),
     "others on its CPUs": Situation(
-        a_service_use(a_process_use(a_thread_use(run=0.5, wait=0.5)), idle=FULL),
-        "foreign-load",
-        "",
+        a_service_use(a_process_use(a_thread_use(run=0.5, wait=0.5)), idle=FULL), "foreign-load", ""
     ),
     "a hypervisor that takes its CPUs": Situation(
-        a_service_use(cpus={CpuId(cpu): CpuUse(0, DURATION_NS // 2) for cpu in (0, 1)}),
-        "steal",
-        "",
+        a_service_use(cpus={CpuId(cpu): CpuUse(0, DURATION_NS // 2) for cpu in (0, 1)}), "steal", ""
     ),
     "two OpenMP runtimes": Situation(
         a_service_use(a_process_use(*a_pool(100, 2), libraries=("libgomp-a.so.1", "libiomp5.so"))),
@@ -400,11 +394,7 @@ HEALTHY = {
         )
     ),
     "a pool with a slow thread": a_service_use(
-        a_process_use(
-            *a_pool(100, 7, run=0.05),
-            a_thread_use(107, run=0.95),
-            libraries=OPENMP,
-        )
+        a_process_use(*a_pool(100, 7, run=0.05), a_thread_use(107, run=0.95), libraries=OPENMP)
     ),
     "faults while it reads its libraries": a_service_use(a_process_use(major_faults=200)),
 }

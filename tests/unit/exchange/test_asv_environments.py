@@ -265,10 +265,7 @@ def test_an_unknown_requirement_under_test_is_rejected(
 
 def test_a_renamed_package_is_followed_under_both_names(tmp_path: Path) -> None:
     first, second = nights("py3-pip+foo1", "py3-foo2")
-    files = (
-        first | {"requirements": {"pip+foo": "1"}},
-        second | {"requirements": {"foo": "2"}},
-    )
+    files = (first | {"requirements": {"pip+foo": "1"}}, second | {"requirements": {"foo": "2"}})
 
     found = read_project(
         result_tree(tmp_path, *files, benchmarks=TIME), under_test=("pip+foo", "foo")

@@ -172,9 +172,7 @@ def a_site(folder: Path) -> Path:
     return folder
 
 
-def test_a_stray_machine_folder_does_not_hide_the_results(
-    tmp_path: Path,
-) -> None:
+def test_a_stray_machine_folder_does_not_hide_the_results(tmp_path: Path) -> None:
     clone = a_clone_beside(tmp_path / "thing", "config/asv_box.conf.json")
     (clone / "box").mkdir()
     (clone / "box" / "machine.json").write_text('{"machine": "box"}')

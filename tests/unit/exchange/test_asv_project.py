@@ -436,9 +436,7 @@ def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert (list(files), [fault.file for fault in faults]) == ([], [str(found.files[1])])
 
 
-def test_a_file_s_commit_is_found_without_parsing_it(
-    tmp_path: Path,
-) -> None:
+def test_a_file_s_commit_is_found_without_parsing_it(tmp_path: Path) -> None:
     document = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
     tree = result_tree(tmp_path, document)
 

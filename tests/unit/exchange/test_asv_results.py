@@ -69,10 +69,7 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
 
 
 def test_published_pages_beside_the_results_are_ignored(tmp_path: Path) -> None:
-    tree = moved(
-        a_tree(tmp_path),
-        ".asv/results",
-    )
+    tree = moved(a_tree(tmp_path), ".asv/results")
     page = tree / ".asv" / "html" / "graphs" / "summary" / "time_it.json"
     page.parent.mkdir(parents=True)
     page.write_text("[[1, 2.0]]")
@@ -347,9 +344,7 @@ def test_skipped_results_are_counted_by_reason(tmp_path: Path) -> None:
     assert json.loads(import_asv(tree, "--json").stdout)["missing"]["failed"] == 1
 
 
-def test_repeated_warnings_are_counted(
-    tmp_path: Path,
-) -> None:
+def test_repeated_warnings_are_counted(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     for number in range(20):
         (tree / "results" / "box" / f"other{number:02}.json").write_text("{}")
@@ -422,9 +417,7 @@ def test_any_configuration_is_read_or_rejected(tmp_path: Path, value: object, ke
         assert len(read_project(tree).series) == 1
 
 
-def test_default_result_folders_replace_a_missing_configured_one(
-    tmp_path: Path,
-) -> None:
+def test_default_result_folders_replace_a_missing_configured_one(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     (tree / "asv.conf.json").write_text('{"project": "p", "results_dir": "../elsewhere"}')
 

@@ -109,9 +109,7 @@ def a_torch_trace(file: Path, *operators: tuple[str, int, int]) -> ImportedProfi
     return one(file)
 
 
-def test_a_wrapper_of_the_same_operator_counts_once(
-    tmp_path: Path,
-) -> None:
+def test_a_wrapper_of_the_same_operator_counts_once(tmp_path: Path) -> None:
     same = [
         ("aten::mean", 0, 20),
         ("aten::mean", 1, 18),

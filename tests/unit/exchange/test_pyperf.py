@@ -23,10 +23,7 @@ from support.known import known
 
 def a_suite(*runs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     about = {"name": "sum", "unit": "second", "date": "2026-01-02 03:04:05.678", "hostname": "box"}
-    return {
-        "version": "1.0",
-        "benchmarks": [{"metadata": about | metadata, "runs": list(runs)}],
-    }
+    return {"version": "1.0", "benchmarks": [{"metadata": about | metadata, "runs": list(runs)}]}
 
 
 def the_point(suite: dict[str, Any]) -> HistoryPoint:

@@ -224,9 +224,7 @@ def test_asv_exports_skip_and_report_runs_without_a_commit(tmp_path: Path) -> No
     assert in_order(said, "run r3: ", "uncommitted changes")
 
 
-def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(
-    tmp_path: Path,
-) -> None:
+def test_asv_exports_skip_uncommitted_changes_and_tables_name_their_hash(tmp_path: Path) -> None:
     changed = replace(COMMIT, dirty=True, tree="d" * 40)
     lock = EnvironmentLock(
         name=CELLS[0].environment, sha256="", python="3.11.2", packages=(), commit=changed

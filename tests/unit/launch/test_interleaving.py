@@ -57,9 +57,7 @@ def test_the_last_of_concurrent_launches_moves_the_process_back(
     assert moves == [HOME, {0, 1, 2}, HOME]
 
 
-def test_the_process_stays_off_the_cpus_of_all_open_launches(
-    moves: list[set[int]],
-) -> None:
+def test_the_process_stays_off_the_cpus_of_all_open_launches(moves: list[set[int]]) -> None:
     first, second = contextlib.ExitStack(), contextlib.ExitStack()
     first.enter_context(keep_off_cpus(cpus(3)))
     second.enter_context(keep_off_cpus(cpus(2)))

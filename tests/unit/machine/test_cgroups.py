@@ -90,10 +90,7 @@ def test_the_smallest_of_nested_quotas_counts_however_deep(
 
 def test_the_group_that_limits_cpu_time_is_that_of_the_hierarchy_with_the_controller() -> None:
     v2 = mountinfo("31 23 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw")
-    files = {
-        "proc/self/cgroup": "4:cpu,cpuacct:/docker\n0::/user\n",
-        "proc/self/mountinfo": v2,
-    }
+    files = {"proc/self/cgroup": "4:cpu,cpuacct:/docker\n0::/user\n", "proc/self/mountinfo": v2}
 
     assert cpu_group(MemoryTree(files)) is None
     both = files | {"proc/self/mountinfo": v2 + V1}

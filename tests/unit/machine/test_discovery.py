@@ -402,10 +402,7 @@ def test_in_a_container_the_mount_itself_is_our_group() -> None:
 def test_a_group_outside_our_namespace_has_the_mount_s_limits() -> None:
     files = a_tree(
         cpus=range(8),
-        extra={
-            "proc/self/cpuset": "/../..\n",
-            "sys/fs/cgroup/cpuset.cpus.effective": "1\n",
-        },
+        extra={"proc/self/cpuset": "/../..\n", "sys/fs/cgroup/cpuset.cpus.effective": "1\n"},
     )
 
     assert our_answers(read_shape(files))["pus"] == "1"

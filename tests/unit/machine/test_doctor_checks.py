@@ -71,11 +71,7 @@ def test_a_healthy_machine_has_nothing_to_fix() -> None:
         ),
         ("swappiness", {"proc/sys/vm/swappiness": "60\n"}, "60"),
         ("THP", {f"{THP}/enabled": "[always] madvise never\n"}, "always"),
-        (
-            "THP defrag",
-            {f"{THP}/defrag": "[always] defer defer+madvise madvise never\n"},
-            "always",
-        ),
+        ("THP defrag", {f"{THP}/defrag": "[always] defer defer+madvise madvise never\n"}, "always"),
         ("KSM", {"sys/kernel/mm/ksm/run": "1\n"}, "on"),
         ("ASLR", {"proc/sys/kernel/randomize_va_space": "0\n"}, "off"),
         ("ASLR", {"proc/sys/kernel/randomize_va_space": "1\n"}, "on, without the heap"),
@@ -246,10 +242,7 @@ def test_interrupts_move_to_cpus_that_are_not_measured() -> None:
         SettingChange(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
         SettingChange(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
     )
-    undo = [
-        "echo 0-1 > /proc/irq/24/smp_affinity_list",
-        "echo 1 > /proc/irq/25/smp_affinity_list",
-    ]
+    undo = ["echo 0-1 > /proc/irq/24/smp_affinity_list", "echo 1 > /proc/irq/25/smp_affinity_list"]
     assert (found.host_check.undo or "").split("; ") == undo
 
 

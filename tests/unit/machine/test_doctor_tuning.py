@@ -34,12 +34,7 @@ MACHINE = {
     GOVERNORS[0]: b"powersave\n",
     GOVERNORS[1]: b"schedutil\n",
 }
-WANTED = {
-    THP: "madvise",
-    SWAPPINESS: "1",
-    GOVERNORS[0]: "performance",
-    GOVERNORS[1]: "performance",
-}
+WANTED = {THP: "madvise", SWAPPINESS: "1", GOVERNORS[0]: "performance", GOVERNORS[1]: "performance"}
 
 
 class KilledError(BaseException):

@@ -64,9 +64,7 @@ def test_a_waiting_process_names_the_holder_and_continues_when_it_ends() -> None
     assert f"process {os.getpid()}" in told[0]
 
 
-def test_a_holder_that_does_not_listen_is_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_holder_that_does_not_listen_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _s: None)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as squatter:
         squatter.bind(f"\0{lock._name()}")

@@ -346,8 +346,7 @@ def test_variables_that_only_corebound_reads_are_not_handed_over(kind: ArtefactK
 
 def test_a_parameter_that_won_the_race_is_named_because_no_file_sets_it() -> None:
     cell = replace(
-        a_cell(axes=(("binding", "none"), ("jobs", "4"))),
-        parameters=(("jobs", 4), ("rows", 100)),
+        a_cell(axes=(("binding", "none"), ("jobs", "4"))), parameters=(("jobs", 4), ("rows", 100))
     )
     placement = Placement(
         slots=(Slot(cpus=(CpuId(0),), memory_nodes=()),),

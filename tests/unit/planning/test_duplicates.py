@@ -70,9 +70,10 @@ def test_memory_policies_differ_even_on_one_node() -> None:
     policies = ("default", "local", "bind", "preferred", "interleave")
 
     assert of_axis("memory", *policies) == {}
-    assert duplicates(
-        matrix={"memory": ["bind", "local"], "binding": ["none", "node"]},
-    ) == {"bind, node": "bind, none", "local, node": "local, none"}
+    assert duplicates(matrix={"memory": ["bind", "local"], "binding": ["none", "node"]}) == {
+        "bind, node": "bind, none",
+        "local, node": "local, none",
+    }
 
 
 def test_taskset_and_numactl_bind_alike_but_openmp_binds_each_thread() -> None:

@@ -163,11 +163,7 @@ def test_two_workers_for_each_cpu_that_they_import_on_start_at_once(
 
 @pytest.mark.parametrize(
     "separate",
-    [
-        {"measure": {"alternate": "never"}},
-        {"cpu_quota": 2},
-        {"workload": {"command": ["true"]}},
-    ],
+    [{"measure": {"alternate": "never"}}, {"cpu_quota": 2}, {"workload": {"command": ["true"]}}],
 )
 def test_what_cannot_be_paused_or_times_its_start_starts_separately(
     separate: dict[str, Any],

@@ -213,8 +213,7 @@ def test_a_core_kind_limits_the_cpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "threads"),
-    [("default", None), ("per-core", 4), ("per-cpu", 8), ("host-cores", 8)],
+    ("rule", "threads"), [("default", None), ("per-core", 4), ("per-cpu", 8), ("host-cores", 8)]
 )
 def test_rules_resolve_to_threads(rule: ThreadRule, threads: int | None) -> None:
     cell = a_cell(binding=Binding(mode="node"), threads=Threads(rule=rule))

@@ -10,11 +10,7 @@ from corebound.analysis.change_history import ChangeHistory, build_change_histor
 from corebound.analysis.triage import CommitEntry
 from corebound.present.changes import failure_table
 from corebound.present.markdown import markdown
-from corebound.present.regressions import (
-    headline,
-    regressions_document,
-    regressions_sections,
-)
+from corebound.present.regressions import headline, regressions_document, regressions_sections
 from corebound.present.sections import Facts, Marked, Section, Sentence, Table, text_of
 from corebound.records.decisions import Decision
 from corebound.records.history import Series

@@ -113,9 +113,7 @@ def test_a_run_of_skips_has_launched_nothing(
     assert jsonl.has_launched(write_records(tmp_path, a_run(), *launches)) == has_launched
 
 
-def test_a_second_writer_is_rejected_and_told_the_holder(
-    tmp_path: Path,
-) -> None:
+def test_a_second_writer_is_rejected_and_told_the_holder(tmp_path: Path) -> None:
     file = tmp_path / "host" / "run.jsonl"
     with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
         appender.append(a_launch(block=0))

@@ -33,7 +33,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Page:
             host_name=host,
             cell=f"n={number}",
             points=HistoryPoints.of(
-                (a_point(day=0), a_point(day=last, environment_key=circumstances)),
+                (a_point(day=0), a_point(day=last, environment_key=circumstances))
             ),
         )
         for number, (host, last, circumstances) in enumerate(described)
@@ -317,8 +317,7 @@ def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_env
     )
 
     page = page_of(
-        a_cell("1,environment=py3.10", points=points),
-        a_cell("1,environment=py3.12", points=points),
+        a_cell("1,environment=py3.10", points=points), a_cell("1,environment=py3.12", points=points)
     )
 
     assert [fact.value for fact in page.machines] == [
@@ -356,12 +355,7 @@ def a_stepped_cell(
         level *= steps.get(night, 1.0)
         values.append(level * noise.gauss(1, 0.004))
     return a_series(
-        values,
-        project="p",
-        scenario="b",
-        cell=f"n={n},dtype={dtype}",
-        host=host,
-        host_name=host,
+        values, project="p", scenario="b", cell=f"n={n},dtype={dtype}", host=host, host_name=host
     )
 
 

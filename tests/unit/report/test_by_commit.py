@@ -70,11 +70,7 @@ def test_it_has_a_name_of_its_own_and_is_readable_from_its_record() -> None:
         scenario.measure.launches.min,
         scenario.measure.launches.max,
         scenario.measure.margin,
-    ) == (
-        4,
-        9,
-        0.1,
-    )
+    ) == (4, 9, 0.1)
     assert scenario.claims == ()
 
 

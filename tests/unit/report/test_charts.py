@@ -90,10 +90,7 @@ def test_bars_of_two_values_begin_at_zero_and_share_one_scale() -> None:
 
 def test_an_interval_beside_a_bar_is_on_its_scale_or_left_out() -> None:
     (width, ends), (_, wild) = ValueBars(
-        quantities=(
-            ("a", a_summary(10.0, 10.1, 9.9), "plain"),
-            ("b", a_summary(1.0, 9.0), "bad"),
-        ),
+        quantities=(("a", a_summary(10.0, 10.1, 9.9), "plain"), ("b", a_summary(1.0, 9.0), "bad")),
         what="…",
     ).bars
 
@@ -234,13 +231,7 @@ def test_two_numbers_of_threads_are_no_curve() -> None:
 
 def a_chart(across: Axis, up: Axis, *points: CurvePoint, has_ideal: bool = False) -> CurveChart:
     curve = Curve(label=Label(mode="m-none", name="unbound", more=""), dash=0, points=points)
-    return CurveChart(
-        curves=(curve,),
-        across=across,
-        up=up,
-        alt_text="<says>",
-        has_ideal=has_ideal,
-    )
+    return CurveChart(curves=(curve,), across=across, up=up, alt_text="<says>", has_ideal=has_ideal)
 
 
 def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:

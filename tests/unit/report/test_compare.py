@@ -62,12 +62,7 @@ Record = tuple[Run, tuple[Launch, ...]]
 
 
 def a_record(
-    day: int,
-    *,
-    slower: float = 1.0,
-    spread: float = 0.005,
-    commit: str = "",
-    **of_the_run: Any,
+    day: int, *, slower: float = 1.0, spread: float = 0.005, commit: str = "", **of_the_run: Any
 ) -> Record:
     """Six launches of each of two cells; `slower` is of the first."""
     noise = random.Random(day)
@@ -378,8 +373,7 @@ def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, name: str, te
     records = kept(tmp_path, a_record(1), a_record(2))
 
     done = CliRunner().invoke(
-        app,
-        ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", name],
+        app, ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", name]
     )
 
     assert isinstance(done.exception, InputError)

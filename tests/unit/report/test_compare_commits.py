@@ -44,10 +44,7 @@ def known(*series: Series) -> ChangeHistory:
 
 def test_what_got_worse_is_clear_and_comes_first() -> None:
     comparison = compare_imported_commits(
-        "trees",
-        EARLY,
-        LATE,
-        known(a_history(cell="n=1"), a_history(cell="n=2", step=1.1, seed=2)),
+        "trees", EARLY, LATE, known(a_history(cell="n=1"), a_history(cell="n=2", step=1.1, seed=2))
     )
 
     first, second = comparison.series

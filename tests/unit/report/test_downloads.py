@@ -64,14 +64,7 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
         mode="m", dash=0, shares=[0.5] * len(values), values=np.array(values), lows=none,
         highs=none, starts=frozenset({0}), missing=(), levels=(),
     )  # fmt: skip
-    grid = HistoryChart(
-        tracks=(track,),
-        axis=axis,
-        marks=(),
-        borders=(),
-        margin=0.02,
-        alt_text="",
-    )
+    grid = HistoryChart(tracks=(track,), axis=axis, marks=(), borders=(), margin=0.02, alt_text="")
 
     drawn = history_svg(grid)
 

@@ -54,9 +54,7 @@ def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: An
 
 
 def known_of(
-    *series: Series,
-    decisions: Sequence[Decision] = (),
-    confirmations: Sequence[Confirmation] = (),
+    *series: Series, decisions: Sequence[Decision] = (), confirmations: Sequence[Confirmation] = ()
 ) -> ChangeHistory:
     return build_change_history(series, decisions=decisions, confirmations=confirmations)
 
@@ -127,9 +125,7 @@ def test_no_point_is_drawn_outside_whatever_the_figures(
     assert "nan" not in svg
 
 
-@given(
-    values=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
-)
+@given(values=st.lists(st.one_of(st.just(math.nan), figures), max_size=100))
 def test_a_spark_never_leaves_its_line(values: list[float]) -> None:
     x = y = 0
     path = re.search(r' d="([^"]*)"', sparkline_svg(values, "m-none"))
@@ -165,10 +161,7 @@ def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
     assert all(axis.low * (1 - 1e-8) <= tick <= axis.high * (1 + 1e-8) for tick in axis.ticks)
 
 
-@given(
-    values=st.lists(figures, min_size=1),
-    ends=st.lists(st.floats(allow_nan=False), max_size=10),
-)
+@given(values=st.lists(figures, min_size=1), ends=st.lists(st.floats(allow_nan=False), max_size=10))
 def test_an_axis_takes_in_intervals_but_leaves_half_of_its_height_to_the_figures(
     values: list[float], ends: list[float]
 ) -> None:
@@ -238,8 +231,7 @@ def test_a_long_history_is_thinned_to_its_extremes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "word"),
-    [(1.1, "slower"), (0.9, "faster"), (3.0, "slower"), (0.2, "faster")],
+    ("ratio", "word"), [(1.1, "slower"), (0.9, "faster"), (3.0, "slower"), (0.2, "faster")]
 )
 def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: str) -> None:
     series = stepped(ratio)

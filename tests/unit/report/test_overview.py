@@ -53,8 +53,7 @@ def flags_of(page: Page) -> dict[str, str]:
 
 def test_the_headline_is_the_largest_effect_with_its_interval_and_what_to_set() -> None:
     threads = a_scenario(
-        title="Training",
-        matrix={"workers": [4], "binding": ["none"], "threads": ["default", 1]},
+        title="Training", matrix={"workers": [4], "binding": ["none"], "threads": ["default", 1]}
     )
     keys = [f"workers=4,binding=none,threads={threads}" for threads in ("default", 1)]
     page = page_of(a_result(threads, dict(zip(keys, (1240.0, 234.0), strict=True))))

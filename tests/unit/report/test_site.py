@@ -129,9 +129,7 @@ def a_site_of(past: Sequence[Series], folder: Path, now: str = NOW) -> Path:
     """A site of histories alone."""
     (folder / "records").mkdir(exist_ok=True)
     return site.write(
-        SiteInputs(records=[], now=now, series=past),
-        folder / "site",
-        records=folder / "records",
+        SiteInputs(records=[], now=now, series=past), folder / "site", records=folder / "records"
     )
 
 
@@ -308,9 +306,7 @@ def test_series_and_pages_are_counted_up_to_the_last() -> None:
     all_series = [a_series([1e6] * 9, project="p", scenario=name) for name in ("one", "two")]
 
     pages_of(
-        [FIRST_RUN, SECOND_RUN],
-        series=all_series,
-        progress=lambda *so_far: told.append(so_far),
+        [FIRST_RUN, SECOND_RUN], series=all_series, progress=lambda *so_far: told.append(so_far)
     )
 
     # Series are searched several at a time, and so counted several at a time.

@@ -209,8 +209,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
 
 
 @pytest.mark.parametrize(
-    ("unit", "text"),
-    [("ns", "1 series got slower."), ("bytes", "2 series got worse.")],
+    ("unit", "text"), [("ns", "1 series got slower."), ("bytes", "2 series got worse.")]
 )
 def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, text: str) -> None:
     all_series = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]

@@ -171,9 +171,7 @@ def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
     medians_ns = iter(range(1_000_000, 100_000_000, 700_000))
 
     a_runner(
-        kept,
-        a_task(least=3, most=7),
-        launch=lambda _job: an_outcome(median_ns=next(medians_ns)),
+        kept, a_task(least=3, most=7), launch=lambda _job: an_outcome(median_ns=next(medians_ns))
     ).run()
 
     assert max(block for block, _ in launched(kept)) == 6
@@ -348,8 +346,7 @@ def test_a_cell_that_ran_while_it_waited_for_its_turn_starts_with_no_other() -> 
         return tuple(replace(an_outcome(), wait=wait) for wait in waits)
 
     runner = a_runner(
-        kept,
-        a_task(bindings=("none", "node", "physical-cores"), alternate="auto", least=2, most=2),
+        kept, a_task(bindings=("none", "node", "physical-cores"), alternate="auto", least=2, most=2)
     )
     runner._launch_all = launch_group
     runner.run()
@@ -388,9 +385,7 @@ def busy_by_side(**number_by_side: int) -> list[Launch]:
         bindings=("one-cpu",), sides=tuple(number_by_side), alternate="auto", least=2, most=2
     )
     a_runner(
-        kept,
-        task,
-        launch=lambda job: with_busy_threads(number_by_side[side_of(job.planned.cell)]),
+        kept, task, launch=lambda job: with_busy_threads(number_by_side[side_of(job.planned.cell)])
     ).run()
     return kept
 

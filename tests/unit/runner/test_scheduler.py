@@ -67,11 +67,7 @@ def test_no_launch_starts_after_the_budget(
 
     # Each launch takes a second.
     ending = a_runner(
-        kept,
-        task,
-        launch=lambda _job: launch(),
-        budget_s=budget_s,
-        clock=lambda: float(len(kept)),
+        kept, task, launch=lambda _job: launch(), budget_s=budget_s, clock=lambda: float(len(kept))
     ).run()
 
     assert ending == "out of time"

@@ -33,11 +33,7 @@ def a_command(**keys: Any) -> CommandWorkload:
 def test_parameters_replace_their_names_in_braces_and_nothing_else() -> None:
     workload = a_command(command=["awk", "{print $1} {row} {}", "{rows}.{rows}"])
 
-    assert workload.arguments("command", {"rows": "10"}) == (
-        "awk",
-        "{print $1} {row} {}",
-        "10.10",
-    )
+    assert workload.arguments("command", {"rows": "10"}) == ("awk", "{print $1} {row} {}", "10.10")
 
 
 def test_a_value_in_a_shell_is_quoted() -> None:

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from corebound.errors import ScenarioFaults
 from corebound.launch import find_module
-from corebound.scenario.function_checks import (
-    Module,
-    ModuleFinder,
-    find_function,
-    guess_framework,
-)
+from corebound.scenario.function_checks import Module, ModuleFinder, find_function, guess_framework
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from support.faults import fault_cases, unlike

@@ -95,9 +95,7 @@ def test_fragments_of_yaml_load_or_are_rejected(scraps: list[str], between: str)
 
 @examples(80)
 @given(st.data())
-def test_a_mutated_scenario_loads_or_is_rejected(
-    data: st.DataObject,
-) -> None:
+def test_a_mutated_scenario_loads_or_is_rejected(data: st.DataObject) -> None:
     lines = list(LINES)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(lines) - 1))

@@ -49,10 +49,7 @@ def test_the_metrics_of_a_scenario_are_part_of_the_identity_of_its_cells() -> No
         ("{name: rate, better: more, json: a}", "`better: more` is not a direction."),
         ("{name: rate, json: a}", "Write higher or lower."),
         ("{name: rate, better: higher, regex: '(a)', samples: some}", "Write `all`."),
-        (
-            "{name: rate, better: higher, json: a, file: '{folder}'}",
-            "`{folder}` has no value.",
-        ),
+        ("{name: rate, better: higher, json: a, file: '{folder}'}", "`{folder}` has no value."),
         (
             "[{name: a, better: higher, json: a}, {name: a, better: lower, json: b}]",
             "another metric is called `a`.",

@@ -80,9 +80,7 @@ def test_gemm_runs_in_both_environments_over_the_same_bindings() -> None:
         assert baseline.environment == cell.environment
 
 
-def test_the_example_function_passes_its_own_check(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_example_function_passes_its_own_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SCENARIOS)
     module = importlib.import_module("example_function")
     made = module.setup(rows=3)

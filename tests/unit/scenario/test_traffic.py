@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.scenario import traffic
-from corebound.scenario.traffic import (
-    Lengths,
-    Message,
-    MlPerf,
-    Shape,
-    Streamed,
-    Warmed,
-    Window,
-)
+from corebound.scenario.traffic import Lengths, Message, MlPerf, Shape, Streamed, Warmed, Window
 from corebound.stats import latency
 from corebound.worker import protocol
 from support.build import OF_A_SHAPE, a_streaming, a_traffic, an_answered, an_order

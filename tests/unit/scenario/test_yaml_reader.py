@@ -94,10 +94,7 @@ CASES: dict[str, tuple[str | bytes, list[str]]] = {
     "a NUL by escape": (SOUND + 'env: {A: "a\\0b"}\n', ["6 | control character | U+0000"]),
     "half a character": (SOUND + 'source: "\\uD83D"\n', ["6 | `\\uD83D` | half a character"]),
     "an escape beyond Unicode": (SOUND + 'source: "\\UFFFFFFFF"\n', ["6 | escape | too large"]),
-    "another encoding": (
-        SOUND.encode() + "source: Übung\n".encode("latin-1"),
-        ["6 | UTF-8"],
-    ),
+    "another encoding": (SOUND.encode() + "source: Übung\n".encode("latin-1"), ["6 | UTF-8"]),
     "UTF-16": (SOUND.encode("utf-16"), ["1 | UTF-8"]),
     "a NUL": (SOUND.encode() + b"\0", ["6 | U+0000 | not allowed"]),
     "a line break that editors do not show": (

@@ -29,13 +29,7 @@ def read(
     output: str = OUTPUT, percentiles: str = PERCENTILES, times: str = TIMES, **of_traffic: Any
 ) -> Answered:
     return apache.answered(
-        output,
-        percentiles,
-        times,
-        order=the_order(**of_traffic),
-        began_ns=7,
-        cpu_ns=8,
-        wall_ns=9,
+        output, percentiles, times, order=the_order(**of_traffic), began_ns=7, cpu_ns=8, wall_ns=9
     )
 
 

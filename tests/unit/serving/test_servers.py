@@ -68,9 +68,7 @@ def test_every_interface_has_its_own_port(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(set(ports)) == len(ports) == 5
 
 
-def test_workers_are_the_live_processes_that_have_reported(
-    tmp_path: Path,
-) -> None:
+def test_workers_are_the_live_processes_that_have_reported(tmp_path: Path) -> None:
     model = ServedModel(folder=tmp_path)
     server = BuiltInServer("fastapi", model, body=model.jpeg, reports=tmp_path, workers=2)
     (tmp_path / f"{os.getpid()}.json").touch()

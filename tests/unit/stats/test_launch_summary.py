@@ -202,10 +202,7 @@ def test_without_two_launches_and_times_there_is_no_interval(
 
 
 def test_launches_that_never_become_steady_are_included_and_counted() -> None:
-    launches = [
-        a_launch_of(*[40] * 100, block=0),
-        a_launch_of(*[40] * 60, *[80] * 40, block=1),
-    ]
+    launches = [a_launch_of(*[40] * 100, block=0), a_launch_of(*[40] * 60, *[80] * 40, block=1)]
 
     summary = summarise(a_cell(), launches, "auto")
 

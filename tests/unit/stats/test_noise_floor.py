@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from corebound.records.calibration import Noise
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.noise_floor import (
-    LEAST_PAIRS,
-    experiments,
-    noise,
-    spread_ratio,
-)
+from corebound.stats.noise_floor import LEAST_PAIRS, experiments, noise, spread_ratio
 from corebound.stats.ranks import compare_ranks
 from support.build import a_cell, a_launch, a_worker
 from support.examples import examples

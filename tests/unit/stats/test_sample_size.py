@@ -47,11 +47,7 @@ def test_the_launches_needed_decide_four_times_in_five() -> None:
     assert np.mean(decided) == pytest.approx(0.8, abs=0.1)
 
 
-@given(
-    middle=st.floats(-0.1, 0.1),
-    error=st.floats(1e-4, 0.5),
-    launches=st.integers(2, 60),
-)
+@given(middle=st.floats(-0.1, 0.1), error=st.floats(1e-4, 0.5), launches=st.integers(2, 60))
 def test_the_launches_needed_exceed_those_present(
     middle: float, error: float, launches: int
 ) -> None:

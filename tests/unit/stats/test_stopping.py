@@ -6,11 +6,7 @@ from corebound.records.launch_record import Status
 from corebound.scenario.models import Launches
 from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary, summarise
-from corebound.stats.stopping import (
-    most_informative_cells,
-    needs_more_launches,
-    unfinished,
-)
+from corebound.stats.stopping import most_informative_cells, needs_more_launches, unfinished
 from support.build import a_cell, a_launch, a_worker
 
 RULE = Launches(min=4, max=8, until_relative_ci=0.02)
@@ -148,7 +144,4 @@ def test_each_baseline_has_its_own_choice() -> None:
 
     assert most_informative_cells(
         summaries, {"binding=a2": "binding=a1", "binding=b2": "binding=b1"}
-    ) == (
-        ("binding=a1", "binding=a2"),
-        ("binding=b1", "binding=b2"),
-    )
+    ) == (("binding=a1", "binding=a2"), ("binding=b1", "binding=b2"))

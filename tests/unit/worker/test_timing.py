@@ -135,10 +135,7 @@ def test_without_a_turn_signal_there_are_no_time_slices() -> None:
     assert not timings.began_us
 
 
-@given(
-    lengths=st.lists(st.integers(1, 3 * MS), min_size=1, max_size=60),
-    times=st.integers(0, 80),
-)
+@given(lengths=st.lists(st.integers(1, 3 * MS), min_size=1, max_size=60), times=st.integers(0, 80))
 def test_time_slices_contain_every_iteration_once_and_end_when_long_enough(
     lengths: list[int], times: int
 ) -> None:

@@ -20,10 +20,7 @@ def ticking(*ticks_ns: int) -> Callable[[], int]:
 def test_each_call_is_timed_separately() -> None:
     timings = Timings(2)
     timings.measure(
-        lambda: None,
-        iterations=2,
-        wall_ns=ticking(100, 107, 200, 205),
-        cpu_ns=ticking(10, 14, 17),
+        lambda: None, iterations=2, wall_ns=ticking(100, 107, 200, 205), cpu_ns=ticking(10, 14, 17)
     )
 
     assert (timings.walls.tolist(), timings.cpus.tolist()) == ([7, 5], [4, 3])

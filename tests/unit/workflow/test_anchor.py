@@ -90,9 +90,7 @@ def test_a_changed_matrix_asks_for_other_versions(records: Path) -> None:
     assert index.asked == [()]
 
 
-def test_an_anchor_that_no_longer_builds_is_told_with_what_it_was_built_with(
-    records: Path,
-) -> None:
+def test_an_anchor_that_no_longer_builds_is_told_with_what_it_was_built_with(records: Path) -> None:
     with pytest.raises(BuildError) as raised:
         Index(None).notes(records)
 

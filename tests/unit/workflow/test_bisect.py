@@ -63,9 +63,7 @@ def test_the_answer_is_in_the_words_of_the_metric() -> None:
     assert in_order("\n".join(_answer(result)), "1.500×", "less", "1.400–1.600")
 
 
-def test_a_budget_that_building_has_used_up_begins_no_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_budget_that_building_has_used_up_begins_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def launched(*_: object) -> None:
         raise AssertionError
 

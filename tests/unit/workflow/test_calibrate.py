@@ -50,9 +50,7 @@ def records(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_comparison_of_commits_uses_the_calibration_of_the_plain_scenario(
-    records: Path,
-) -> None:
+def test_a_comparison_of_commits_uses_the_calibration_of_the_plain_scenario(records: Path) -> None:
     (said,) = noise_notes(records, a_comparing_run(), PLAIN, launches=6)
 
     assert in_order(said, "a-scenario: ", "±2.1 %", "6 launches")

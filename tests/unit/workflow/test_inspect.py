@@ -19,13 +19,7 @@ from corebound.workflow.inspect import (
 )
 from corebound.workflow.plan import check
 from support.build import a_host
-from support.services import (
-    a_group_use,
-    a_pool,
-    a_process_use,
-    a_service_use,
-    a_thread_use,
-)
+from support.services import a_group_use, a_pool, a_process_use, a_service_use, a_thread_use
 
 CROWDED = a_service_use(
     a_process_use(

@@ -47,10 +47,7 @@ def test_resuming_reads_only_the_resumed_run(
     both = prepare_comparison(loaded, wanted, print, resume=False)
     narrowed = load_scenarios(wanted.files, ("binding=none",), None)
     other = prepare_comparison(
-        narrowed,
-        replace(wanted, only=("binding=none",)),
-        print,
-        resume=False,
+        narrowed, replace(wanted, only=("binding=none",)), print, resume=False
     )
     for one in (both, other):
         with closing(jsonl.begin(one.run, one.file)) as appender:

@@ -83,9 +83,7 @@ def test_the_error_for_an_unmeasured_release_names_its_commit(
     assert "trees" in caught.value.what
 
 
-def test_git_resolves_each_name_once_for_all_projects(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_git_resolves_each_name_once_for_all_projects(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(resolve_refs, "resolve_revision", asked.append)
     several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]

@@ -132,11 +132,7 @@ def test_one_axis_needs_no_map() -> None:
 
 def test_a_cell_of_a_map_without_an_axis_is_the_fastest_of_its_configurations() -> None:
     scenario = a_scenario(
-        matrix={
-            "binding": ["none", "one-cpu"],
-            "threads": [1, 2],
-            "parameters": {"depth": [1, 2]},
-        },
+        matrix={"binding": ["none", "one-cpu"], "threads": [1, 2], "parameters": {"depth": [1, 2]}},
         parameters={"depth": 1},
         baseline={"binding": "none", "threads": 1, "parameters": {"depth": 1}},
     )

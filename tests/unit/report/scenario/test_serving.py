@@ -65,10 +65,7 @@ def launches_of(place: int, *served: Served) -> tuple[Launch, ...]:
     cell = expand(SCENARIO, "s.yaml")[place]
     worker = replace(a_worker(threads=(a_thread(),)), wall_ns=(), cpu_ns=())
     return tuple(
-        replace(
-            a_launch(cell=cell, block=block, position=place, workers=(worker,)),
-            served=one,
-        )
+        replace(a_launch(cell=cell, block=block, position=place, workers=(worker,)), served=one)
         for block, one in enumerate(served)
     )
 
@@ -487,9 +484,7 @@ def test_throughputs_far_apart_are_on_a_logarithmic_axis(most: float, scale: str
 
 def test_a_service_that_runs_already_has_a_page_that_says_its_placement_is_unknown() -> None:
     scenario = a_scenario(
-        workload={"requests": {"url": "http://10.0.0.5/"}},
-        parameters={"concurrency": 4},
-        matrix={},
+        workload={"requests": {"url": "http://10.0.0.5/"}}, parameters={"concurrency": 4}, matrix={}
     )
     (cell,) = expand(scenario, "s.yaml")
     placement = replace(a_placement(), notes=(UNKNOWN,))

@@ -25,10 +25,7 @@ from support.build import a_launch, a_placement, a_run, a_scenario, a_worker, ti
 from support.report_sample import page_of
 
 SCENARIO = a_scenario(
-    matrix={
-        "environment": ["host", "numpy"],
-        "binding": ["none", "one-cpu", "smt-siblings"],
-    },
+    matrix={"environment": ["host", "numpy"], "binding": ["none", "one-cpu", "smt-siblings"]},
     baseline={"binding": "none"},
     measure={"launches": {"min": 4, "max": 4}},
 )

@@ -21,9 +21,7 @@ def a_history(logs: list[float], *, kernels: str = "", error: float = 0.0) -> Hi
     told = kernels or "a" * len(logs)
     borders = [at for at in range(1, len(told)) if told[at] != told[at - 1]]
     return HistoryArrays(
-        logs=values,
-        errors=np.full(values.size, error),
-        segments=segments_of(told, borders),
+        logs=values, errors=np.full(values.size, error), segments=segments_of(told, borders)
     )
 
 

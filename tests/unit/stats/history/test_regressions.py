@@ -422,9 +422,7 @@ def test_an_accepted_regression_never_alarms_again_and_comments_stay(empty_folde
     assert regressions_command().exit_code == 1
 
 
-def test_a_fixed_regression_that_persists_is_reported_in_every_format(
-    empty_folder: Path,
-) -> None:
+def test_a_fixed_regression_that_persists_is_reported_in_every_format(empty_folder: Path) -> None:
     series = a_series(nights(step=50))
     (change,) = analyse([replace(series, project="proj")]).changes
     store_series(series)
@@ -554,9 +552,7 @@ def test_text_drops_escape_sequences_and_markdown_escapes_markup(empty_folder: P
     assert r"\<b\>a \& 'b'" in shown
 
 
-def test_an_imported_history_cannot_be_re_run_but_alarms(
-    empty_folder: Path,
-) -> None:
+def test_an_imported_history_cannot_be_re_run_but_alarms(empty_folder: Path) -> None:
     store_series(a_series(nights(step=50)))
 
     result = regressions_command("--confirm")

@@ -19,15 +19,7 @@ from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
 from corebound.stats.history.series import joined, retired_series, series_of_run
-from support.build import (
-    a_launch,
-    a_machine,
-    a_point,
-    a_run,
-    a_scenario,
-    a_series,
-    a_worker,
-)
+from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series, a_worker
 
 SCENARIO = a_scenario(name="matmul", measure={"iterations": 100})
 CELLS = expand(SCENARIO, "matmul.yaml", None)
