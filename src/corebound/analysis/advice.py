@@ -420,7 +420,7 @@ def _advise(result: ScenarioResult, race: RaceDecision | None) -> Advice:
 # sentence.
 _SEEN_ONCE_RATIO = 1.2
 _SEEN_BY_CHANCE = 0.3
-# So many launches at least confirm a difference that looks large, if nothing tells how many it needs.
+# So many launches at least confirm a difference that looks large, if nothing tells how many.
 _CONFIRMING = 6
 
 
