@@ -252,7 +252,15 @@ def not_analysed_table(history: ChangeHistory, address: Address) -> Table:
 def regressions_document(
     history: ChangeHistory, address: Address, *, records: str = ""
 ) -> dict[str, Any]:
-    """The commits, changes and failing series as plain data.
+    """The commits, changes and failing series as plain data; see `regressions_parts`."""
+    parts = regressions_parts(history, address, records=records)
+    return {key: [*part] if isinstance(part, Iterator) else part for key, part in parts.items()}
+
+
+def regressions_parts(
+    history: ChangeHistory, address: Address, *, records: str = ""
+) -> dict[str, Any]:
+    """The document with an iterator for each list, because all items take much memory.
 
     Args:
         records: The folder of records that commands have to name; empty for the default.
@@ -284,10 +292,10 @@ def regressions_document(
         "secondary_alarms": len(history.secondary_alarms),
         "series": len(history.series),
         "too_short": len(short),
-        "latest": [_latest(series, address) for series in short],
-        "commits": [*map(entry_document, history.entries)],
-        "changes": [_change(each, history, address) for each in history.assessed.values()],
-        "failing": [
+        "latest": (_latest(series, address) for series in short),
+        "commits": map(entry_document, history.entries),
+        "changes": (_change(each, history, address) for each in history.assessed.values()),
+        "failing": (
             {
                 **_series(each.series, address),
                 "since": each.since.at,
@@ -295,12 +303,12 @@ def regressions_document(
                 "reason": each.since.missing,
             }
             for each in history.failing.values()
-        ],
-        "not_analysed": [
+        ),
+        "not_analysed": (
             {**_series(series, address), "reason": history.not_analysed[series.id]}
             for series in history.series
             if series.id in history.not_analysed
-        ],
+        ),
     }
 
 

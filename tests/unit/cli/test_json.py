@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from corebound import CoreboundError, __version__, load
 from corebound.cli.app import app
-from corebound.cli.output.json import JSON_SCHEMA, result_json
+from corebound.cli.output.json import JSON_SCHEMA, indented_json, result_json
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, write_records
 from support.commands import corebound
@@ -119,6 +119,14 @@ def test_a_usage_error_is_the_same_object(
 def test_a_result_cannot_replace_the_header() -> None:
     with pytest.raises(ValueError, match="header"):
         result_json({"error": "none"})
+
+
+@pytest.mark.parametrize("items", [[], [{"id": 1, "because": "a\nb"}, {}, [2, {}]]], ids=len)
+def test_the_items_of_an_iterator_are_printed_as_those_of_a_list(items: list[object]) -> None:
+    whole = "".join(result_json({"number": 1, "items": items}))
+
+    assert "".join(result_json({"number": 1, "items": iter(items)})) == whole
+    assert whole == indented_json(json.loads(whole)) + "\n"
 
 
 def test_the_output_of_a_launch_is_json_with_its_cell(suite: Path) -> None:

@@ -19,7 +19,7 @@ from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
 from corebound.present.changes import Address
 from corebound.present.markdown import markdown
-from corebound.present.regressions import described, regressions_document, regressions_sections
+from corebound.present.regressions import described, regressions_parts, regressions_sections
 from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import is_primary
 from corebound.records.jsonl import RECORDS
@@ -96,7 +96,7 @@ def regressions(
     history = analysed.history
     address = pages_at(site, metric)
     if as_json or form == "json":
-        print_json(regressions_document(history, address, records=analysed.records_folder))
+        print_json(regressions_parts(history, address, records=analysed.records_folder))
     elif form == "junit":
         typer.echo(_junit(history, address))
     else:

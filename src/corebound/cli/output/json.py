@@ -8,7 +8,7 @@ keys are the command's result; a result that is a list is under `results`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -29,22 +29,51 @@ def indented_json(document: object) -> str:
     return json_text(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
 
 
-def result_json(result: object) -> str:
-    """The result of the current command as indented JSON.
+def result_json(result: object) -> list[str]:
+    """The result of the current command as pieces of indented JSON.
+
+    The items of an iterator in it are made and encoded one after the other, since tens of thousands
+    of them as plain data take much more memory than as text.
 
     Raises:
         ValueError: A key of the result is one of the header's.
     """
-    plain = msgspec.to_builtins(result)
+    plain = result if isinstance(result, Mapping) else msgspec.to_builtins(result)
     document: Mapping[str, Any] = plain if isinstance(plain, Mapping) else {"results": plain}
     if taken := {_HEADER, _ERROR} & document.keys():
         raise ValueError(f"{taken} are keys of the header")
-    return indented_json({**_header(None), **document})
+    return [*_pieces({**_header(None), **document})]
+
+
+def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    before = "{"
+    for key, value in document.items():
+        yield f"{before}\n {indented_json(key)}: "
+        if isinstance(value, Iterator):
+            yield from _items(value)
+        else:
+            yield _nested(value, 1)
+        before = ","
+    yield "\n}\n"
+
+
+def _items(items: Iterator[object]) -> Iterator[str]:
+    before = "["
+    for item in items:
+        yield f"{before}\n  {_nested(item, 2)}"
+        before = ","
+    yield "[]" if before == "[" else "\n ]"
+
+
+def _nested(value: object, depth: int) -> str:
+    # A line break is only ever between values: within a string it is an escape.
+    return indented_json(value).replace("\n", "\n" + depth * " ")
 
 
 def print_json(result: object) -> None:
     """Print the result of the current command as JSON."""
-    typer.echo(result_json(result))
+    for piece in result_json(result):
+        typer.echo(piece, nl=False)
 
 
 def print_json_error(error: CoreboundError) -> None:
