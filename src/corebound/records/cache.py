@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -18,11 +19,12 @@ from corebound.records import atomic_write, codec
 
 T = TypeVar("T")
 _DIGEST_BYTES = 16
+_hasher = partial(hashlib.blake2b, digest_size=_DIGEST_BYTES)
 
 
 def digest(*parts: bytes | memoryview) -> str:
     """A hash of these bytes, as text."""
-    hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    hasher = _hasher()
     for part in parts:
         hasher.update(len(part).to_bytes(8, "little"))
         hasher.update(part)
@@ -35,10 +37,15 @@ def file_digest(file: Path) -> str:
     Raises:
         OSError: The file cannot be read.
     """
+    status = file.stat()
+    return _file_digest(file, (status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+# An import asks three times for that of the history, which it replaces at most once.
+@lru_cache(1)
+def _file_digest(file: Path, _version: tuple[int, int, int]) -> str:
     with atomic_write.opened(file) as stream:
-        return hashlib.file_digest(
-            stream, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        ).hexdigest()
+        return hashlib.file_digest(stream, _hasher).hexdigest()
 
 
 def code(*parts: str | Path) -> str:
