@@ -28,6 +28,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 port, workers, mode = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 asked = 0
 
+def sleep(until):
+    time.sleep(until - time.monotonic())
+
+def compute(until):
+    while time.monotonic() < until:
+        pass
+
+LATE = {"late-idle": sleep, "late-busy": compute}
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0" if mode == "closing" else "HTTP/1.1"
 
@@ -51,6 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/chat/completions":
             return self.stream(json.loads(body))
         wrong = mode == "wrong" or (mode == "wrong-later" and asked > 30)
+        wrong = wrong or (mode in LATE and not os.path.exists("all-up"))
         sum(range(3000))
         time.sleep(0.005)  # beside it, the generator's own time is short on a busy host, too
         self.answer(200, b"error" if wrong else b"sum of " + body)
@@ -76,9 +86,12 @@ if mode == "leaking" and os.fork() == 0:
 server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
 if workers > 1:
     children = []
-    for _ in range(workers):
+    for number in range(workers):
         children.append(os.fork())
         if not children[-1]:
+            if mode in LATE and number:
+                LATE[mode](time.monotonic() + 1.5)
+                open("all-up", "w").close()
             server.serve_forever()
     signal.signal(signal.SIGTERM, lambda *_: [os.kill(pid, signal.SIGTERM) for pid in children])
     for _ in children:
@@ -155,6 +168,21 @@ def test_the_processes_of_several_workers_are_found_and_files_are_sent_with_thei
     assert answered(outcome).ok == 60
     first, second = ({thread.tid for thread in worker.threads} for worker in outcome.workers)
     assert not first & second
+
+
+@pytest.mark.parametrize("mode", ["late-idle", "late-busy"])
+@pytest.mark.parametrize(
+    "parameters", [{"concurrency": 1}, {"traffic": "rate-search", "bound_ms": 1000.0}]
+)
+def test_no_request_is_sent_before_each_of_several_workers_answers(
+    tmp_path: Path, mode: str, parameters: dict[str, Any]
+) -> None:
+    ready = {"ready": "http://127.0.0.1:{port}/health"}
+
+    outcome = served(tmp_path, mode, server=ready, workers=2, parameters=parameters)
+
+    assert answered(outcome).errors == {}
+    assert len(outcome.workers) == 2
 
 
 def test_tokens_of_a_chat_are_timed_without_its_first_event(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from corebound.machine.process_readings import command_line
 from corebound.machine.procfs import ProcessStat, below, process_stat, running
 from corebound.machine.sysfs import Files
 
-_LISTENS = "0A"
+# States of sockets in /proc/net/tcp.
+_ESTABLISHED, _LISTENS = "01", "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _ROOT = Path("/")
 
@@ -142,7 +143,7 @@ def of_port(port: int, *, root: Path = _ROOT) -> tuple[int, ...]:
     listening = {
         inode
         for process in networks.values() or ("self",)
-        for inode, other in _listening(root / f"proc/{process}/net").items()
+        for inode, other in _ports(root / f"proc/{process}/net").items()
         if other == port
     }
     if not listening:
@@ -167,7 +168,7 @@ def ports_of(pids: Collection[int], *, root: Path = _ROOT) -> tuple[int, ...]:
     found = set()
     for pid in pids:
         sockets = _sockets(root / f"proc/{pid}/fd")
-        ports = _listening(root / f"proc/{pid}/net") if sockets else {}
+        ports = _ports(root / f"proc/{pid}/net") if sockets else {}
         found |= {port for inode, port in ports.items() if inode in sockets}
     return tuple(sorted(found))
 
@@ -177,8 +178,21 @@ def program_of(pid: int) -> str | None:
     return _link(_ROOT / f"proc/{pid}/exe")
 
 
-def _listening(folder: Path) -> dict[str, int]:
-    """The ports of the sockets that listen, by inode."""
+def with_connections(pids: Collection[int], port: int, *, root: Path = _ROOT) -> set[int]:
+    """Those of some processes that hold a connection that was accepted on a TCP port.
+
+    Of several that hold the same one, the youngest: it got it from another, its parent.
+    """
+    holders: dict[str, int] = {}
+    for pid in sorted(pids):
+        ports = _ports(root / f"proc/{pid}/net", _ESTABLISHED)
+        accepted = {inode for inode, other in ports.items() if other == port}
+        holders |= dict.fromkeys(accepted & _sockets(root / f"proc/{pid}/fd"), pid)
+    return set(holders.values())
+
+
+def _ports(folder: Path, state: str = _LISTENS) -> dict[str, int]:
+    """The own ports of the sockets in a state, by inode; 0 is one that nobody has accepted yet."""
     ports = {}
     for name in ("tcp", "tcp6"):
         try:
@@ -186,7 +200,7 @@ def _listening(folder: Path) -> dict[str, int]:
         except OSError:
             continue
         for fields in map(str.split, lines):
-            if len(fields) > 9 and fields[3] == _LISTENS:
+            if len(fields) > 9 and fields[3] == state:
                 ports[fields[9]] = int(fields[1].rpartition(":")[2], 16)
     return ports
 

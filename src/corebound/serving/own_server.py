@@ -9,12 +9,15 @@ import mimetypes
 import os
 import signal
 import socket
+import time
+from contextlib import ExitStack, suppress
 from http.client import HTTP_PORT
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec.structs import replace
 
+from corebound.machine.find_processes import with_connections
 from corebound.machine.procfs import cpu_clocks_ns, descendants, process_stat
 from corebound.planning.models import Command
 from corebound.scenario.fault_wording import printable
@@ -41,6 +44,13 @@ from corebound.serving.served_model import ServerError
 
 # The file of a body that the scenario has as a text.
 BODY_FILE = "request-body"
+# A server of several workers that says it is ready may still start others. They are waited for
+# until each has accepted a connection. The workers behind a front process accept none, so until the
+# server has been idle for as long: it used no more than this share of a CPU, and started nothing.
+# Processes that are never idle are not waited for longer than the last.
+_IDLE_S, _IDLE_SHARE, _MOST_BUSY_S = 2.0, 0.1, 20.0
+# How long processes may take to accept a connection before it is seen who did.
+_ACCEPT_S = 0.05
 NEW_CONNECTIONS = (
     "write `keep_alive: false` under `requests` to count a new connection into each latency."
 )
@@ -93,6 +103,8 @@ class DeclaredServer:
         self._root: int | None = None
         self._before_ns: dict[int, int] = {}
         self._found: tuple[int, ...] = ()
+        # Its processes that have accepted connections.
+        self._accepting: set[int] = set()
         # A name may stand for several addresses, of which one is reached.
         self._reached = self._url.hostname or ""
 
@@ -181,10 +193,22 @@ class DeclaredServer:
         return self._refusal()
 
     def await_ready(self, processes: Processes, root: int | None) -> None:
-        """Wait until it is ready.
+        """Wait until it is ready, and all its workers answer.
 
         Raises:
             ServerError: it has ended, or it was not ready before the launch's deadline.
+            TimedOutError: its workers were not before this deadline.
+        """
+        self.await_answer(processes, root)
+        if root is not None and self._count > 1:
+            self._await_workers(processes, root)
+        self._before_ns = cpu_clocks_ns(self._tree())
+
+    def await_answer(self, processes: Processes, root: int | None) -> None:
+        """Wait until it says that it is ready, of which one of several workers is enough.
+
+        Raises:
+            ServerError: as in `await_ready`.
         """
         self._root = root
         while (why := self._unready()) is not None:
@@ -204,7 +228,38 @@ class DeclaredServer:
                     where=self.distribution,
                     fix="Correct `ready` or `url`, or increase `measure.timeout_s`.",
                 ) from None
-        self._before_ns = cpu_clocks_ns(self._tree())
+
+    def _await_workers(self, processes: Processes, root: int) -> None:
+        began_s = idle_s = time.monotonic()
+        before: dict[int, int] = {}
+        while len(self._accepting) < self._count:
+            self._accepting |= self._accept(processes)
+            if (code := processes.exit_code(root)) is not None:
+                raise ended(code, "before its workers were ready")
+            now_s, clocks_ns = time.monotonic(), cpu_clocks_ns(self._tree())
+            used_ns = sum(clocks_ns.values()) - sum(before.values())
+            if clocks_ns.keys() != before.keys() or used_ns > _IDLE_SHARE * POLL_S * 1e9:
+                idle_s = now_s
+            if now_s - idle_s >= _IDLE_S or now_s - began_s >= _MOST_BUSY_S:
+                return
+            before = clocks_ns
+            processes.wait(POLL_S)
+
+    def _accept(self, processes: Processes) -> set[int]:
+        """Connect to it, and see which of its processes accept.
+
+        Nothing is sent, so that a process that answers one request at a time keeps its connection,
+        and others accept the next ones.
+        """
+        port = self._url.port or HTTP_PORT
+        with ExitStack() as connections, suppress(OSError):
+            for _ in range(2 * self._count):
+                connections.enter_context(
+                    socket.create_connection((self._reached, port), timeout=QUERY_TIMEOUT_S)
+                )
+            processes.wait(_ACCEPT_S)
+            return with_connections(self._tree(), port)
+        return set()
 
     def _tree(self) -> tuple[int, ...]:
         return () if self._root is None else tuple({self._root, *descendants(self._root)})
@@ -257,9 +312,9 @@ class DeclaredServer:
     def workers(self) -> tuple[ServerWorker, ...]:
         """Its processes that answer requests; of a running service, none.
 
-        A single one is the root, with all that it started. Several are those with most CPU time
-        since the server was ready; without any, those that have started none, and then those with
-        most CPU time in all.
+        A single one is the root, with all that it started. Several are those that accepted
+        connections, if there are as many; else those with most CPU time since the server was
+        ready; without any, those that have started none, and then those with most CPU time in all.
 
         Raises:
             ServerError: it has fewer processes.
@@ -273,6 +328,8 @@ class DeclaredServer:
         if self._count == 1 and self._root is not None:
             return (self._root,)
         clocks_ns = cpu_clocks_ns(self._tree())
+        if len(accepting := self._accepting & clocks_ns.keys()) == self._count:
+            return tuple(sorted(accepting))
 
         def rank(pid: int) -> tuple[int, bool, int]:
             used_ns = clocks_ns[pid] - self._before_ns.get(pid, 0)

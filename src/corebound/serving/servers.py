@@ -96,7 +96,7 @@ class BuiltInServer(DeclaredServer):
         if root is None:
             raise ValueError("corebound starts a built-in server")
         await_workers(self.workers, processes, root=root, count=self._count)
-        super().await_ready(processes, root)
+        self.await_answer(processes, root)
 
     def workers(self) -> tuple[ServerWorker, ...]:
         """The live processes that have reported, by process id."""
