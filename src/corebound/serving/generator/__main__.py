@@ -146,7 +146,8 @@ def _requests(order: GeneratorOrder) -> Iterator[bytes]:
         return cycle([build(body=streaming_body(body, streaming)) for body in given])
     count = order.traffic.warmup_requests + order.traffic.requests
     bodies = completion_bodies(streaming, count, order.traffic.seed)
-    return iter([build(body=body) for body in bodies])
+    # Only the rounds that saturate a server for a search send more.
+    return cycle([build(body=body) for body in bodies])
 
 
 def _body(file: str) -> bytes:

@@ -160,6 +160,12 @@ class Samples:
 # is for the answers to the last requests.
 _WARM_UP_SHARE, _SATURATING_SHARE, _ALONE_SHARE, _LAST_SHARE = 0.15, 0.2, 0.1, 0.2
 
+# A server may get faster in its first requests: it compiles, or starts more processes. So a loop
+# over all connections goes on for as long, with twice the requests in each round, and until a round
+# got no more than this multiple of the answers of its first half in its second. The last round has
+# so many requests, more than the generator sends in this time.
+_SATURATED_NS, _RISING, _MOST_SATURATING = 1_000_000_000, 1.25, 64 * rate_search.LEAST_TRIAL
+
 # The connections that an open loop has before its first request. Opening one more over
 # loopback costs a fraction of a millisecond, once. Hundreds of idle ones may trouble a server.
 FIRST_CONNECTIONS = 16
@@ -255,20 +261,19 @@ class LoadDriver:
 
         Trials are open loops with random arrivals, the same at each rate: the gaps of one seed are
         longer or shorter, but have the same order. A closed loop over all connections first
-        measures the throughput of the saturated server, which no trial exceeds. Then requests go
-        out one after the other: if these are over the bound, the search ends, because trials at
-        ever lower rates would take many minutes. A trial ends once it is clearly over the bound. A
-        search that has a time sends fewer requests in each of its parts.
+        measures the throughput of the saturated server, which no trial exceeds; only the results of
+        its first round are kept. Then requests go out one after the other: if these are over the
+        bound, the search ends, because trials at ever lower rates would take many minutes. A trial
+        ends once it is clearly over the bound. A search that has a time sends fewer requests in
+        each of its parts.
         """
         traffic, whole_ns = self._traffic, (1 - _WARM_UP_SHARE) * self._search_ns
         self._until_ns = began_ns + whole_ns
-        saturating = min(rate_search.LEAST_TRIAL, traffic.requests // 2)
         alone = min(rate_search.ALONE, traffic.requests // 4)
-        most_ns = _SATURATING_SHARE * whole_ns
-        await self._closed(self.connections, samples, saturating, most_ns=most_ns)
+        capacity_per_s = await self._saturate(samples, began_ns + _SATURATING_SHARE * whole_ns)
         ended_ns, over_before, saturating = self._clock_ns(), samples.over, samples.count
         search = rate_search.RateSearch(
-            capacity_per_s=saturating * 1e9 / max(1, ended_ns - began_ns),
+            capacity_per_s=capacity_per_s,
             requests=traffic.requests - saturating - alone,
             least_per_s=traffic.least_per_s,
         )
@@ -308,6 +313,26 @@ class LoadDriver:
             search.add(RateTrial(rate_per_s=rate_per_s, requests=sent, over=over))
         samples.trim()
         self.highest = search.highest()
+
+    async def _saturate(self, samples: Samples, until_ns: float) -> float:
+        """Measure the throughput of the saturated server once it no longer rises, per second."""
+        requests = min(rate_search.LEAST_TRIAL, max(1, self._traffic.requests // 2))
+        began_ns, of_round = self._clock_ns(), samples
+        while True:
+            round_ns = self._clock_ns()
+            most_ns = until_ns - round_ns
+            await self._closed(self.connections, of_round, requests, most_ns=most_ns)
+            ended_ns = self._clock_ns()
+            half_ns, answered_ns = (round_ns + ended_ns) / 2, of_round.ended_ns[: of_round.count]
+            before = sum(at_ns <= half_ns for at_ns in answered_ns)
+            is_rising = of_round.count - before > _RISING * before
+            is_steady = ended_ns - began_ns >= _SATURATED_NS and not is_rising
+            # A next round takes about twice as long as this one.
+            has_time = ended_ns + 2 * (ended_ns - round_ns) < until_ns
+            if is_steady or not has_time or requests >= _MOST_SATURATING:
+                return of_round.count * 1e9 / max(1, ended_ns - round_ns)
+            requests *= 2
+            of_round = Samples(requests)
 
     @property
     def _left_s(self) -> float:
