@@ -174,8 +174,10 @@ def ports_of(pids: Collection[int], *, root: Path = _ROOT) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str | None:
-    """The file that a process runs; None if it is hidden."""
-    return _link(_ROOT / f"proc/{pid}/exe")
+    """The file that a process runs, also if it was deleted meanwhile; None if it is hidden."""
+    path = _link(_ROOT / f"proc/{pid}/exe")
+    # A name that is no text must not become half a character in a scenario.
+    return path and os.fsencode(path).decode(errors="replace").removesuffix(" (deleted)")
 
 
 def with_connections(pids: Collection[int], port: int, *, root: Path = _ROOT) -> set[int]:

@@ -16,8 +16,17 @@ from corebound.units import cpu_quota, percent, significant, size
 State = Literal["healthy", "idle", "findings", "unseen"]
 
 _MOST_ROWS, _LONGEST = 8, 24
-# The value after an option of such a name is not shown.
-_SECRET = re.compile(r"(?i)(pass|secret|token|key|credential|auth)")
+# What follows a name with such a word is not shown: `--hf-token x`, `API_KEY=x`, but `--max-tokens
+# 9` is.
+_SECRET_WORDS = frozenset(
+    (
+        *("pass", "passwd", "password", "passphrase", "pwd", "secret", "secrets", "token", "key"),
+        *("apikey", "auth", "authorization", "bearer", "cookie", "credential", "credentials"),
+    )
+)
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NAMED_VALUE = re.compile(r"([\w.-]+)[\"']?\s*[=:]\s*(?!//)")
+_ADDRESS_PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
 _SIGNS = {"certain": "▼", "likely": "!", "possible": "·"}
 _HEADLINES = {
     "healthy": "Healthy: no finding",
@@ -140,14 +149,22 @@ def watch_line(document: Mapping[str, Any], at: str) -> str:
 
 def shown_command(command: Sequence[str]) -> tuple[str, ...]:
     """A command line without control characters, and without what may be secret."""
+    return tuple(map(one_line, without_secrets(command)))
+
+
+def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
+    """A command line with `***` for each value that may be secret."""
     shown: list[str] = []
     hides_next = False
     for word in command:
-        name, sign, _ = word.partition("=")
-        is_secret = word.startswith("-") and _SECRET.search(name) is not None
-        if hides_next and not word.startswith("-"):
-            shown.append("***")
-        else:
-            shown.append(f"{one_line(name)}=***" if is_secret and sign else one_line(word))
-        hides_next = is_secret and not sign
+        named = (found for found in _NAMED_VALUE.finditer(word) if _is_secret(found[1]))
+        end = next((found.end() for found in named), None)
+        cleaned = word if end is None else f"{word[:end]}***"
+        hides_this = hides_next and not word.startswith("-")
+        shown.append("***" if hides_this else _ADDRESS_PASSWORD.sub("***@", cleaned))
+        hides_next = word.startswith("-") and end is None and _is_secret(word)
     return tuple(shown)
+
+
+def _is_secret(name: str) -> bool:
+    return any(word.lower() in _SECRET_WORDS for word in _NAME_WORD.findall(name))

@@ -25,7 +25,7 @@ from corebound.errors import REGRESSION, HostError, InputError, report_os_errors
 from corebound.launch.service_sampler import ServiceSampler
 from corebound.machine import discovery, find_processes
 from corebound.machine.topology import Topology, cpu_list
-from corebound.present.inspect import State, headline, shown_command
+from corebound.present.inspect import State, headline, shown_command, without_secrets
 from corebound.present.shown import Shown
 from corebound.records import atomic_write
 from corebound.records.service_use import Hidden, ProcessUse, ServiceUse, ThreadUse
@@ -323,7 +323,8 @@ def scenario_text(
     """
     slug = re.sub(r"[^a-z0-9]+", "-", top.name.lower()).strip("-") or "service"
     # What /proc shows may be a title, such as `nginx: master process`, or hold control characters.
-    first, *others = map(lines, top.command)
+    safe = without_secrets(top.command)
+    first, *others = map(lines, safe)
     if re.search(r"\s", first):
         first = program or re.sub(r"\s+", "-", one_line(top.name).strip())
     cleaned = (first, *others)
@@ -353,9 +354,9 @@ def scenario_text(
         "# - The command runs in the folder of this file, in the foreground.",
         "# - It gets few variables. Name others under `pass_env`.",
     ]
-    if shown_command(top.command) != tuple(map(one_line, top.command)):
-        notes.append("# - `command` holds what may be secret. Take it from `pass_env` instead.")
-    if cleaned != top.command or "\ufffd" in "".join(cleaned):
+    if safe != top.command:
+        notes.append("# - In `command`, *** is what may be secret. Pass it as a variable instead.")
+    if cleaned != safe or "\ufffd" in "".join(cleaned):
         notes.append("# - What /proc shows as `command` cannot be one. Write it as you start it.")
     if ports:
         notes.append("# - Set the address, and a body, of a typical request.")
