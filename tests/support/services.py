@@ -1,6 +1,6 @@
 """Running services for tests: what was seen of one, and saved trees of /proc."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def a_process_use(
     thread_count: int | None = None,
     major_faults: int = 0,
     minor_faults: int = 0,
+    libraries: Iterable[str] = (),
     **changes: Any,
 ) -> ProcessUse:
     """A process that works on its own memory as another user of the host."""
@@ -70,7 +71,7 @@ def a_process_use(
         user=1000,
         command=("app",),
         allowed=threads[0].allowed,
-        libraries=(),
+        libraries={name: f"/usr/lib/{name}" for name in libraries},
         variables={},
         resident_bytes=1 << 26,
         anonymous_bytes=1 << 26,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from corebound.diagnosis.service import PROCESS_RULES, SERVICE_RULES
 from corebound.diagnosis.service_evidence import Certainty, ServiceEvidence, ServiceFinding
 from corebound.diagnosis.subject import Subject
 from corebound.machine.topology import Topology
+from corebound.records.service_use import ProcessUse
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]
 
@@ -86,13 +87,30 @@ def diagnose_service(service: ServiceEvidence, topology: Topology) -> tuple[Serv
     found = [
         *(rule(service, context) for rule in SHARED_RULES),
         *(rule(service, context) for rule in SERVICE_RULES),
-        *(
-            next(filter(None, (rule(one, service, context) for one in service.active)), None)
-            for rule in PROCESS_RULES
-        ),
+        *(one for rule in PROCESS_RULES for one in _by_line(rule, service, context)),
     ]
     findings = [finding for finding in found if isinstance(finding, ServiceFinding)]
     return tuple(sorted(findings, key=lambda one: (_SURENESS[one.certainty], *_order(one))))
+
+
+def _by_line(
+    rule: Callable[[ProcessUse, ServiceEvidence, Evidence], Finding | None],
+    service: ServiceEvidence,
+    context: Evidence,
+) -> Iterator[ServiceFinding]:
+    """A rule's findings about processes: one for each line to set, of the busiest process."""
+    found = [rule(one, service, context) for one in service.active]
+    by_line: dict[str, list[ServiceFinding]] = {}
+    for finding in found:
+        if isinstance(finding, ServiceFinding):
+            by_line.setdefault(finding.line, []).append(finding)
+    for line, (first, *others) in by_line.items():
+        pids = (*first.pids, *(pid for one in others for pid in one.pids))
+        listed = " ".join(map(str, pids))
+        whole = f"for pid in {listed}; do {line}; done" if others and "$pid" in line else line
+        whole = whole if others else line.replace("$pid", listed)
+        fix = first.fix.replace(line, whole) if line else first.fix
+        yield replace(first, pids=pids, line=whole, fix=fix)
 
 
 def _merged(rule: Rule, evidence: Evidence) -> Finding | None:

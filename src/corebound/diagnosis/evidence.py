@@ -257,6 +257,11 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
         """The number of its workers."""
         return self.cell.workers
 
+    @property
+    def pooled(self) -> tuple[int | None, int]:
+        """The threads of each worker, and the number of workers that have as many."""
+        return self.threads, self.workers
+
     def node_moves(self, topology: Topology) -> float:
         """Moves of its threads between nodes per launch, as sampled."""
         return median(self.ok, lambda launch: _node_moves(launch, topology)) or 0

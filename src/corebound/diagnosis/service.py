@@ -1,11 +1,12 @@
 """Rules about a running service that no scenario needs: how it was started, and its neighbours.
 
-A scenario sets the CPUs, the variables and the priority of its launches itself. A rule about a
-process reports the busiest one to which it applies.
+A scenario sets the CPUs, the variables and the priority of its launches itself. In the line of a
+rule about a process, `$pid` is its id.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +21,6 @@ from corebound.diagnosis.service_evidence import (
     what_sets_threads,
 )
 from corebound.machine.topology import cpu_list
-from corebound.planning.placement import threads_within_quota
 from corebound.records.service_use import ProcessUse, ThreadUse
 from corebound.records.thread_use import LEAST_BUSY_SHARE
 from corebound.scenario.settings import OPENMP_LIBRARIES
@@ -31,8 +31,14 @@ _PINNED_WAIT = 0.3
 # A thread that waits actively is ready all the time, and the thread that gives it work is not.
 _SPINNING, _GIVING_WORK = 0.9, 0.8
 # Intel's default is 200 ms; longer than this, threads spin between most requests of a service.
-_LONG_BLOCKTIME_MS = 1_000
-_MANY_SPINS = 10_000_000
+_LONG_WAITS = {"KMP_BLOCKTIME": 1_000, "GOMP_SPINCOUNT": 10_000_000}
+# Variables that set how threads wait, and their values with which they do not spin.
+_PASSIVE = {
+    "OMP_WAIT_POLICY": "passive",
+    "KMP_LIBRARY": "throughput",
+    "KMP_BLOCKTIME": "0",
+    "GOMP_SPINCOUNT": "0",
+}
 # A thread that is always busy, and what each other thread of its pool may use beside it.
 _ALWAYS, _NEXT_TO_NOTHING = 0.9, 0.01
 # Others could not use less than this, so it does not matter that only one thread works.
@@ -54,14 +60,8 @@ _MANY_FAULTS = 20_000
 _LEAST_HUGE_BYTES, _HUGE_SHARE = 1 << 28, 0.1
 # The default is 100; at half of it, a group gets a third of a CPU that it shares.
 _LOW_WEIGHT = 50
+_ALWAYS_HUGE = "echo always > /sys/kernel/mm/transparent_hugepage/enabled"
 _POLICIES = {3: "SCHED_BATCH", 5: "SCHED_IDLE"}
-# Libraries whose threads spin by default for long enough to matter.
-_SPINNING_RUNTIMES = {
-    "libiomp5": "libiomp5",
-    "libomp": "libomp",
-    "libonnxruntime": "ONNX Runtime",
-    "onnxruntime_pybind": "ONNX Runtime",
-}
 
 
 def throttled_by_parent(service: ServiceEvidence, _: Evidence) -> Finding | None:
@@ -154,16 +154,12 @@ SERVICE_RULES = (throttled_by_parent, pinned_to_one_cpu, memory_faults, low_cpu_
 def spinning(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> Finding | None:
     """A pool uses CPU time while it waits for work."""
     computing, duration_ns = service.computing[process.pid], service.use.duration_ns
-    variable = _active_wait(process)
-    runtime = next(
-        (
-            name
-            for start, name in _SPINNING_RUNTIMES.items()
-            if any(library.startswith(start) for library in process.libraries)
-        ),
-        None,
-    )
-    if len(computing) < 2 or not (variable or runtime):
+    active, passive = _wait_variables(process)
+    kinds = {_openmp(name): name for name in process.libraries}
+    runtime = None if passive else kinds.get("intel") or kinds.get("llvm")
+    # ONNX Runtime has a pool of its own, which the variables of OpenMP do not set.
+    is_onnx = runtime is None and any("onnxruntime" in name for name in process.libraries)
+    if len(computing) < 2 or not (active or runtime or is_onnx):
         return None
     workers = _largest_pool(process, computing)
     least = min((one.ready_ns for one in workers), default=0)
@@ -174,26 +170,27 @@ def spinning(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> Find
         lines.append(f"{len(workers)} threads of the pool are busy {_busy(workers, duration_ns)}")
     if is_idle_work := least >= _SPINNING * duration_ns and gives <= _GIVING_WORK * duration_ns:
         lines.append(f"the thread that gives them work: {percent(gives / duration_ns, 0)}")
-    if is_crowded := bool(variable) and len(computing) > capacity:
+    if is_crowded := bool(active) and len(computing) > capacity:
         lines.append(
             f"{len(computing)} threads for {capacity} CPUs: those that wait take the CPU from those"
             " that work"
         )
     if not is_idle_work and not is_crowded:
         return None
-    line = "KMP_BLOCKTIME=0" if runtime else "OMP_WAIT_POLICY=passive"
-    fix = f"Set {line}, and remove what makes it wait actively."
-    if runtime == "ONNX Runtime" and variable is None:
+    # What makes it wait actively is replaced, or it would still count.
+    line = " ".join(f"{name}={_PASSIVE[name]}" for name in active or ("KMP_BLOCKTIME",))
+    if is_onnx and not active:
         line = 'add_session_config_entry("session.intra_op.allow_spinning", "0")'
-        fix = f"In its session options: `{line}`."
-    because = f"with {variable}" if variable else f"({runtime} spins by default)"
+    because = f"({runtime or 'ONNX Runtime'} spins by default)"
+    if active:
+        because = "with " + " ".join(f"{name}={value}" for name, value in active.items())
     return service.finding(
         rule="spinning",
         what=f"A pool of {len(workers) + 1} threads waits actively {because}.",
         evidence=tuple(lines),
-        fix=fix,
+        fix=f"Set {line}.",
         line=line,
-        certainty="certain" if variable and is_idle_work else "likely",
+        certainty="certain" if active and is_idle_work else "likely",
         processes=(process,),
     )
 
@@ -210,10 +207,12 @@ def huge_pages_off(process: ProcessUse, service: ServiceEvidence, _: Evidence) -
         why, line = "they are disabled for the process (prctl)", ""
     elif mode == "never":
         why = "the host's mode is `never`"
-        line = "echo always > /sys/kernel/mm/transparent_hugepage/enabled"
+        line = _ALWAYS_HUGE
     elif mode == "madvise" and is_unasked:
         why = "the host's mode is `madvise`, and the program does not ask for them"
         line = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+        if line.partition("=")[2] in process.variables.get("GLIBC_TUNABLES", ""):
+            line = _ALWAYS_HUGE  # another allocator does not read it
     else:
         return None
     huge = process.huge_bytes
@@ -239,9 +238,11 @@ def low_priority(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> 
     policy = next((_POLICIES[one.policy] for one in threads if one.policy in _POLICIES), "")
     if nice <= 0 and not policy:
         return None
-    line = f"renice -n 0 -p $(ls /proc/{process.pid}/task)"
-    if policy:
-        line = f"chrt --all-tasks --other --pid 0 {process.pid}"
+    lines = {
+        "chrt --all-tasks --other --pid 0 $pid": bool(policy),
+        "renice -n 0 -p $(ls /proc/$pid/task)": nice > 0,
+    }
+    line = "; ".join(one for one, is_needed in lines.items() if is_needed)
     has = " and ".join(filter(None, (f"nice {nice}" if nice > 0 else "", policy)))
     waits = service.is_kept_waiting
     return service.finding(
@@ -260,17 +261,17 @@ def low_priority(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> 
 def autogroup(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> Finding | None:
     """The kernel shares CPU time between sessions, and that decides what the service gets."""
     is_alone = service.use.autogroups and not service.use.group.strip("/")
-    nice = min({one.nice for one in service.computing[process.pid]} - {0}, default=0)
+    nice = min((one.nice for one in service.computing[process.pid]), default=0)
     if not is_alone or not service.is_kept_waiting or process.autogroup is None:
         return None
     number, of_session = process.autogroup
     if of_session > 0:
-        what, nice = f"Its session (autogroup {number}) has nice {of_session}", 0
-    elif nice:
+        what, nice = f"Its session (autogroup {number}) has nice {of_session}", min(0, nice)
+    elif nice < of_session:
         what = f"Its nice value ({nice}) counts only within its session"
     else:
         return None
-    line = f"echo {nice} > /proc/{process.pid}/autogroup"
+    line = f"echo {nice} > /proc/$pid/autogroup"
     return service.finding(
         rule="autogroup",
         what=f"{what}: the kernel shares CPU time between sessions (autogroup).",
@@ -286,7 +287,7 @@ def two_openmp_runtimes(
     process: ProcessUse, service: ServiceEvidence, _: Evidence
 ) -> Finding | None:
     """A process has loaded several OpenMP runtimes, each with a pool of its own."""
-    loaded = [name for name in process.libraries if _openmp(name)]
+    loaded = {name: path for name, path in process.libraries.items() if _openmp(name)}
     computing = len(service.computing[process.pid])
     is_crowded = computing > service.capacity(process)
     preloaded = re.split(r"[:\s]+", process.variables.get("LD_PRELOAD", ""))
@@ -297,7 +298,9 @@ def two_openmp_runtimes(
         or (len(set(map(_openmp, loaded))) < 2 and not is_crowded)
     ):
         return None
-    line = f"LD_PRELOAD={loaded[0].partition(' ')[0]}"
+    # Those of Intel and LLVM have the functions of GNU's, but not the other way round.
+    best = min(loaded, key=lambda name: (_openmp(name) == "gnu", name))
+    line = f"LD_PRELOAD={loaded[best]}"
     return service.finding(
         rule="two-openmp-runtimes",
         what=f"{len(loaded)} OpenMP runtimes are loaded in one process, each with its own threads.",
@@ -320,19 +323,15 @@ def thread_variable_ignored(
     name, number = max(variables.items(), key=lambda item: item[1])
     if len(pool) < number or not _is_team(pool, process, evidence):
         return None
-    setting, line = what_sets_threads(process, number, "")
-    fix = f"This variable does not set them. Set {setting}."
-    if line.partition("=")[0] in variables:
-        calls, line = "torch.set_num_threads, omp_set_num_threads", ""
-        fix = f"The number is set in its code ({calls}): lower it there."
+    setting, line = what_sets_threads(process, len(pool) + 1, number)
     return service.finding(
         rule="thread-variable-ignored",
         what=f"{name}={number} is set, but a pool of {len(pool) + 1} threads computes.",
         evidence=(
             f"{len(pool)} threads that started together compute",
-            f"libraries: {', '.join(process.libraries[:4])}",
+            f"libraries: {', '.join(list(process.libraries)[:4])}",
         ),
-        fix=fix,
+        fix=f"This variable does not set them. Set {setting}.",
         line=line,
         processes=(process,),
     )
@@ -342,18 +341,21 @@ def variable_exceeds_cpus(
     process: ProcessUse, service: ServiceEvidence, _: Evidence
 ) -> Finding | None:
     """A variable asks for more threads than CPUs or quota, and they exist."""
-    capacity, cpus = service.capacity(process), len(process.cpus)
-    variables = thread_variables(process)
-    name, number = max(variables.items(), key=lambda item: item[1], default=("", 0))
+    capacity, fitting = service.capacity(process), service.fitting(process)
+    exceeding = {
+        name: number for name, number in thread_variables(process).items() if number > capacity
+    }
     # A pool that works in bursts hardly computes, but all of it was awake.
     awake = sum(thread.ready_ns > 0 for thread in process.threads)
     computing = len(service.computing[process.pid])
-    if number <= capacity or (computing <= capacity and awake < number):
+    if not exceeding or (computing <= capacity and awake < max(exceeding.values())):
         return None
-    line = f"{name}={threads_within_quota(service.runnable_cpus, cpus=max(1, cpus))}"
+    has = " ".join(f"{name}={number}" for name, number in exceeding.items())
+    line = " ".join(f"{name}={fitting}" for name in exceeding)
+    may_use = cpu_quota(service.runnable_cpus or len(process.cpus))
     return service.finding(
         rule="variable-exceeds-cpus",
-        what=f"{name}={number}, but it may use {cpu_quota(service.runnable_cpus or cpus)}.",
+        what=f"{has}, but it may use {may_use}.",
         evidence=(f"{awake} threads were awake, of which {computing} compute",),
         fix=f"Set {line}.",
         line=line,
@@ -471,16 +473,23 @@ def _busy(threads: Iterable[ThreadUse], duration_ns: int) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def _active_wait(process: ProcessUse) -> str | None:
-    """The variable that makes its threads wait actively."""
-    if process.variables.get("OMP_WAIT_POLICY", "").lower() == "active":
-        return "OMP_WAIT_POLICY=active"
-    for name, least in (("KMP_BLOCKTIME", _LONG_BLOCKTIME_MS), ("GOMP_SPINCOUNT", _MANY_SPINS)):
-        value = process.variables.get(name, "").lower()
-        number = re.match(r"\d+", value)
-        if value.startswith("inf") or (number and int(number[0]) >= least):
-            return f"{name}={value}"
-    return None
+def _wait_variables(process: ProcessUse) -> tuple[dict[str, str], bool]:
+    """The variables that make its threads wait actively, and whether another forbids it."""
+    has = {name: process.variables.get(name, "").lower() for name in _PASSIVE}
+    active = {
+        name: value
+        for name, value in has.items()
+        if value in {"active", "turnaround"}
+        or (name in _LONG_WAITS and value.startswith("inf"))
+        or _leading_number(value) >= _LONG_WAITS.get(name, math.inf)
+    }
+    passive = has["OMP_WAIT_POLICY"] == "passive" or _leading_number(has["KMP_BLOCKTIME"]) == 0
+    return active, passive
+
+
+def _leading_number(text: str) -> int:
+    number = re.match(r"\d+", text)
+    return int(number[0]) if number else -1
 
 
 def _openmp(name: str) -> str | None:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from corebound.diagnosis.evidence import Disturbed, Finding
 from corebound.machine.topology import CpuId, NodeId, Topology
+from corebound.planning.placement import threads_within_quota
 from corebound.records.service_use import GroupUse, ProcessUse, ServiceUse, ThreadUse
-from corebound.records.telemetry import Cause, QuotaUse
+from corebound.records.telemetry import Cause
 from corebound.records.thread_use import LEAST_BUSY_SHARE
 from corebound.scenario.runtimes import LIBRARY_THREADS
 from corebound.units import percent, significant
@@ -30,7 +31,8 @@ _LEAST_COMPUTING = 0.02
 _SHORTEST_SLICE_NS, _WAKING_SHARE = 30_000, 0.005
 # A process that is ready for less than this share of the busiest one is no worker.
 _LEAST_WORKING = 0.2
-# On a busy host, one that only wakes up may wait as long as those that work, but runs less.
+# Where CPUs are scarce, one that only wakes up may wait as long as those that work, but runs less:
+# threads as well as processes.
 _LEAST_RUNNING = 0.1
 # Run-queue wait, as a share of ready time, from which others on its CPUs cost a service time.
 LEAST_WAIT = 0.2
@@ -74,11 +76,12 @@ class ServiceFinding(Finding, frozen=True, kw_only=True):
     pids: tuple[int, ...]
 
     @property
-    def assignment(self) -> tuple[str, str] | None:
-        """The variable that its line sets, and the value; None if it sets none."""
-        name, sign, value = self.line.partition(" ")[0].partition("=")
-        is_variable = bool(sign) and re.fullmatch(r"[A-Z_]+", name) is not None
-        return (name, value) if is_variable and name != "LD_PRELOAD" else None
+    def assignments(self) -> dict[str, str]:
+        """The variables that its line sets, with their values; empty if it is no such line."""
+        words = [word.partition("=") for word in self.line.split(" ")]
+        if not all(sign and re.fullmatch(r"[A-Z_]+", name) for name, sign, _ in words):
+            return {}
+        return {name: value for name, _, value in words if name != "LD_PRELOAD"}
 
 
 class ServiceEvidence:
@@ -94,7 +97,12 @@ class ServiceEvidence:
         busy_cpus: The CPUs that the service kept busy.
         foreign_share, steal_share: The shares of its CPUs that others, and the hypervisor, used.
         free_cpus: The idle time of its CPUs, in CPUs.
-        group: The quota that stopped threads most often; the tightest, if none did.
+        is_kept_waiting: Whether its threads wait for CPUs for a good part of their ready time;
+            waiting_line: how long, in words; waiting_ratio: how many times as long it takes.
+        group_cpus: The CPUs that its cgroup allows.
+        is_pinned: Whether its one process that works may use a single one of several.
+        group: The quota that stopped threads most often; the tightest, if none did;
+            throttled_share: of its periods; throttled_cpus_share: of its CPUs.
         swap_bytes: Its memory in swap; major_faults_per_s: its page faults that waited for a disk.
         is_idle: Whether it had too little to do for any conclusion.
     """
@@ -114,6 +122,12 @@ class ServiceEvidence:
         self.wait_share = waited(
             [thread for one in self.active for thread in self.computing[one.pid]]
         )
+        waited_share = self.wait_share or 0
+        self.is_kept_waiting = waited_share >= LEAST_WAIT
+        self.waiting_line = f"run-queue wait: {percent(waited_share, 0)} of ready time"
+        self.waiting_ratio = 1 / (1 - min(waited_share, 0.9))
+        self.affinities = (tuple(one.cpus for one in self.active),)
+        self.group_cpus = use.group_cpus or frozenset(use.cpus)
         self.cpus = frozenset(cpu for one in self.active for cpu in one.cpus)
         spent = [use.cpus[cpu] for cpu in self.cpus if cpu in use.cpus]
         all_ns = max(1, duration_ns * len(spent))
@@ -133,12 +147,17 @@ class ServiceEvidence:
             if is_shared and self._ready_cpus(self.active) <= len(self.cpus) + _AT_HAND_OVER:
                 at_once = math.floor(self._ready_cpus((self.largest,)) + 0.5)
                 self.reported_threads = min(self.threads, at_once)
+        self.is_pinned = self.workers == 1 and self.room == 1 and len(self.group_cpus) > 1
         self.group = max(
             use.quotas,
             key=lambda one: (_throttled_share(one) or 0, -one.quota.cpus),
             default=None,
         )
         self.throttled_share = _throttled_share(self.group) if self.group else None
+        self.quota = self.group.quota if self.group else None
+        self.quota_is_own = self.group is None or self.group.is_own
+        throttled_ns = (self.quota.throttled_ns or 0) if self.quota else 0
+        self.throttled_cpus_share = throttled_ns / (duration_ns * max(1, len(self.cpus)))
         self.runnable_cpus = min((one.quota.cpus for one in use.quotas), default=None)
         self.swap_bytes = sum(one.swap_bytes or 0 for one in use.processes)
         faults = sum(one.major_faults for one in use.processes)
@@ -156,50 +175,10 @@ class ServiceEvidence:
         return sum(thread.ready_ns for thread in threads) / self.use.duration_ns
 
     @property
-    def quota(self) -> QuotaUse | None:
-        """The quota of `group`."""
-        return self.group.quota if self.group else None
-
-    @property
-    def quota_is_own(self) -> bool:
-        """Whether that group is its own."""
-        return self.group is None or self.group.is_own
-
-    @property
-    def throttled_cpus_share(self) -> float:
-        """For how long, as a share of its CPUs."""
-        throttled_ns = self.quota.throttled_ns or 0 if self.quota else 0
-        return throttled_ns / (self.use.duration_ns * max(1, len(self.cpus)))
-
-    @property
-    def group_cpus(self) -> frozenset[CpuId]:
-        """The CPUs that its cgroup allows."""
-        return self.use.group_cpus or frozenset(self.use.cpus)
-
-    @property
-    def is_pinned(self) -> bool:
-        """Whether its one working process may use one CPU although its group has more."""
-        return self.workers == 1 and self.room == 1 and len(self.group_cpus) > 1
-
-    @property
-    def is_kept_waiting(self) -> bool:
-        """Whether its threads wait for CPUs for a good part of their ready time."""
-        return (self.wait_share or 0) >= LEAST_WAIT
-
-    @property
-    def waiting_line(self) -> str:
-        """How long they wait, as a line of evidence."""
-        return f"run-queue wait: {percent(self.wait_share or 0, 0)} of ready time"
-
-    @property
-    def waiting_ratio(self) -> float:
-        """How many times as long it takes because they wait."""
-        return 1 / (1 - min(self.wait_share or 0, 0.9))
-
-    @property
-    def affinities(self) -> tuple[tuple[frozenset[CpuId], ...], ...]:
-        """The CPUs that each working process may use."""
-        return (tuple(one.cpus for one in self.active),)
+    def pooled(self) -> tuple[int, int]:
+        """The usual number of threads of its processes that have several, and how many have."""
+        sizes = [number for one in self.active if (number := len(self.computing[one.pid])) > 1]
+        return (max(sizes, key=sizes.count) if sizes else 1), len(sizes)
 
     @property
     def migrations(self) -> float | None:
@@ -264,25 +243,34 @@ class ServiceEvidence:
         return outside
 
     def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
-        """What sets the threads of its largest process: an option, a library, or a variable."""
+        """What sets the threads of its largest process, or of each that has several."""
         del own
-        if self.largest is None:
+        usual = (one for one in self.active if len(self.computing[one.pid]) == self.pooled[0])
+        process = next(usual, None) if each else self.largest
+        if process is None:
             return f"{number} threads", ""
-        setting, line = what_sets_threads(self.largest, number, each)
+        setting, line = what_sets_threads(process, len(self.computing[process.pid]), number, each)
         if (
-            self.foreign_share < LEAST_WAIT
-            or "OMP_WAIT_POLICY" in self.largest.variables
-            or not any(map(_OPENMP.match, self.largest.libraries))
+            not line
+            or self.foreign_share < LEAST_WAIT
+            or "OMP_WAIT_POLICY" in process.variables
+            or not any(map(_OPENMP.match, process.libraries))
         ):
             return setting, line
         # A pool that fits spins at its barriers, also while others hold the CPU it waits for.
         passive = "OMP_WAIT_POLICY=passive"
-        return f"{setting} and {passive}, as others use its CPUs", f"{line} {passive}".lstrip()
+        return f"{setting} and {passive}, as others use its CPUs", f"{line} {passive}"
 
     def capacity(self, process: ProcessUse) -> int:
         """The threads that a process can run at once, by its CPUs and by the tightest quota."""
         cpus = len(process.cpus) or 1
         return max(1, min(cpus, math.ceil(self.runnable_cpus or cpus)))
+
+    def fitting(self, process: ProcessUse) -> int:
+        """The threads for a process that leave room for the others on its CPUs and in its quota."""
+        sharing = max(1, sum(not one.cpus.isdisjoint(process.cpus) for one in self.active))
+        cpus = max(1, len(process.cpus) // sharing)
+        return threads_within_quota(self.runnable_cpus, cpus=cpus, workers=self.workers)
 
     def finding(
         self,
@@ -321,11 +309,13 @@ def _computing(process: ProcessUse, duration_ns: int) -> tuple[ThreadUse, ...]:
     if is_serial_python(process, duration_ns):
         return process.threads[:1]
     most_ns = process.threads[0].ready_ns if process.threads else 0
+    most_run_ns = max((one.run_ns for one in process.threads), default=0)
     least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * duration_ns)
     return tuple(
         one
         for one in process.threads
         if one.ready_ns >= least_ns
+        and one.run_ns >= _LEAST_RUNNING * most_run_ns
         and (
             one.run_ns >= _SHORTEST_SLICE_NS * one.slices
             or one.run_ns >= _WAKING_SHARE * duration_ns
@@ -391,31 +381,48 @@ _THREAD_VARIABLE = re.compile(
 )
 _READS_OPENMP = re.compile(r"lib(g|i)?omp|libmkl|mkl_|.*openblas|libblis|libtorch")
 _OPENMP = re.compile(r"lib(g|i)?omp")
-_THREAD_OPTION = re.compile(r"(-t|--?(n|num|nb|max)?[-_]?(threads|jobs|thread[-_]?count))(=|$)")
+_THREAD_OPTION = re.compile(
+    r"(?<!\S)(-t|--?(?:n|num|nb|max)?[-_]?(?:threads|jobs|thread[-_]?count))(=|\s+)(\d{1,9})(?!\S)"
+)
 
 
-def what_sets_threads(process: ProcessUse, number: int, each: str) -> tuple[str, str]:
+def what_sets_threads(
+    process: ProcessUse, threads: int, number: int, each: str = ""
+) -> tuple[str, str]:
     """What sets the number of threads of a process, in words, and the line to copy.
+
+    What already has such a value did not set it, so it is not named.
 
     Args:
         process: The process.
+        threads: The number that it has.
         number: The number to set.
         each: What to append to a variable, such as ` for each process`.
     """
-    if option := next((word for word in process.command if _THREAD_OPTION.match(word)), None):
-        line = f"{option.partition('=')[0]} {number}"
-        return f"its option `{line}`", line
-    if "joblib" in " ".join(process.command):
-        line = f"inner_max_num_threads={number}"
+    words = " ".join(process.command)
+    for option, _, value in _THREAD_OPTION.findall(words):
+        # `--threads` of a server may be those that take requests.
+        if max(number, threads - 2) < int(value) <= threads + 1:
+            line = f"{option} {number}"
+            return f"its option `{line}`", line
+    if "joblib" in words and (line := f"inner_max_num_threads={number}") not in words:
         return f"`joblib.parallel_config({line})`, which sets the variables of its workers", line
-    for part, (setting, of) in LIBRARY_THREADS.items():
-        if any(part in name for name in process.libraries):
-            line = setting.format(number)
-            return f"{line}{of}{each}", line
     variables = thread_variables(process)
-    if variables or any(map(_READS_OPENMP.match, process.libraries)):
-        line = f"{next(iter(variables), 'OMP_NUM_THREADS')}={number}"
+    for part, (setting, of) in LIBRARY_THREADS.items():
+        line = setting.format(number)
+        name, _, _ = line.partition("=")
+        is_set = line in process.command or variables.get(name, number + 1) <= number
+        if any(part in library for library in process.libraries) and not is_set:
+            return f"{line}{of}{each}", line
+    larger = [name for name, value in variables.items() if value > number]
+    if not variables and any(map(_READS_OPENMP.match, process.libraries)):
+        larger = ["OMP_NUM_THREADS"]
+    if larger:
+        line = " ".join(f"{name}={number}" for name in larger)
         return f"{line}{each}", line
+    if variables:
+        calls = "torch.set_num_threads, omp_set_num_threads"
+        return f"{number} in its code ({calls}), which its variables do not limit{each}", ""
     return f"{number} in its own option for the number of threads{each}", ""
 
 

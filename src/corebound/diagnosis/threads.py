@@ -54,6 +54,9 @@ def more_threads_than_cpus(cell: Subject, evidence: Evidence) -> Finding | None:
         return None
     if room == 1 and (cell.has_default_threads or cell.is_pinned):
         return None  # another rule is more specific
+    usual, workers = cell.pooled
+    if workers > 1 and threads < 2 * (usual or 0) and 1 < len(cell.cpus) <= room:
+        return None  # so is `processes_with_all_threads`, whose number is for all of them
     fitting = _fitting(cell, evidence, POOLS)
     cost = _cost(cell, evidence, fitting, room=room)
     if cost is None:
@@ -95,10 +98,10 @@ def one_cpu_default_threads(cell: CellEvidence, evidence: Evidence) -> Finding |
 
 def processes_with_all_threads(cell: Subject, evidence: Evidence) -> Finding | None:
     """Several processes together have more threads than CPUs, though each alone may fit."""
-    threads, cpus, workers = cell.threads, len(cell.cpus), cell.workers
+    (threads, workers), cpus = cell.pooled, len(cell.cpus)
     if workers < 2 or threads is None or threads < 2 or threads * workers <= cpus or cpus < 2:
         return None
-    if threads < cpus and threads > (cell.room or 0):
+    if threads > (cell.room or 0) and (cell.room or 0) < cpus:
         return None  # `more_threads_than_cpus` is more specific
     fitting = _fitting(cell, evidence, _SHARING)
     threads_each = threads_within_quota(cell.runnable_cpus or cpus, cpus=cpus, workers=workers)

@@ -50,7 +50,7 @@ class ProcessReading(Struct, frozen=True, kw_only=True):
         user: The id of its user.
         command: Its words.
         allowed: The CPUs that its main thread may run on.
-        libraries: The names of the compute libraries that it has mapped, a name for each file.
+        libraries: The compute libraries that it has mapped: their files by name.
         variables: The variables that it was started with and that matter.
         resident_bytes, anonymous_bytes, swap_bytes: Its memory, its own memory, and what is in
             swap; huge_bytes: its transparent huge pages.
@@ -68,7 +68,7 @@ class ProcessReading(Struct, frozen=True, kw_only=True):
     user: int | None
     command: tuple[str, ...]
     allowed: tuple[CpuId, ...]
-    libraries: tuple[str, ...]
+    libraries: dict[str, str]
     variables: dict[str, str]
     resident_bytes: int | None
     anonymous_bytes: int | None
@@ -120,7 +120,7 @@ def read_process(
         user=line_number(status, b"Uid"),
         command=command_line(pid, proc),
         allowed=allowed_cpus(status),
-        libraries=tuple(sorted(_compute_libraries(maps))),
+        libraries=_compute_libraries(maps),
         variables=dict(_variables(environment)),
         resident_bytes=_kilobytes(status, b"VmRSS"),
         anonymous_bytes=anonymous_bytes,
@@ -152,18 +152,18 @@ def _kilobytes(text: bytes, start: bytes) -> int | None:
     return None if number is None else number * 1024
 
 
-def _compute_libraries(maps: bytes) -> set[str]:
+def _compute_libraries(maps: bytes) -> dict[str, str]:
     """The compute libraries in `maps`: two files of one name in different folders are two."""
     paths = {line[line.index(b"/") :] for line in maps.splitlines() if b"/" in line}
-    named: dict[str, int] = {}
-    for path in paths:
-        name = path.rpartition(b"/")[2].decode(errors="replace").removesuffix(" (deleted)")
-        if _COMPUTE.match(name):
-            named[name] = named.get(name, 0) + 1
+    named: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        file = path.decode(errors="replace").removesuffix(" (deleted)")
+        if _COMPUTE.match(name := file.rpartition("/")[2]):
+            named.setdefault(name, []).append(file)
     return {
-        name if number == 0 else f"{name} (copy {number + 1})"
-        for name, count in named.items()
-        for number in range(count)
+        name if number == 0 else f"{name} (copy {number + 1})": file
+        for name, files in sorted(named.items())
+        for number, file in enumerate(files)
     }
 
 

@@ -131,7 +131,7 @@ class Inspection(Shown, frozen=True, kw_only=True):
     def _finding_document(self, one: ServiceFinding) -> dict[str, Any]:
         names = ("rule", "certainty", "what", "evidence", "fix", "pids")
         command = f"corebound inspect {self.target}"
-        if one.assignment is not None:
+        if one.assignments:
             command += " --save service.yaml && corebound run service.yaml"
         fields = {name: getattr(one, name) for name in names}
         return {**fields, "set": one.line, "prove": command}
@@ -258,7 +258,7 @@ _USED = (
     "swap_bytes",
 )
 _READ = (
-    *("pid", "parent", "user", "inner_pid", "libraries", "variables", "major_faults"),
+    *("pid", "parent", "user", "inner_pid", "variables", "major_faults"),
     *("swap_bytes", "resident_bytes", "node_bytes"),
 )
 
@@ -282,6 +282,7 @@ def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, An
         **{name: getattr(one, name) for name in _READ},
         **use(one.threads),
         "name": one.name,
+        "libraries": list(one.libraries),
         "command": shown_command(one.command),
         "works": one in service.active,
         "threads": one.thread_count,
@@ -375,8 +376,7 @@ def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
     }
     tried: dict[str, str] = {}
     for finding in inspection.findings:
-        if assignment := finding.assignment:
-            tried.setdefault(*assignment)
+        tried = finding.assignments | tried
     axes: dict[str, Any] = {}
     for name in dict.fromkeys((*tried, *now.keys() - {"GOMP_SPINCOUNT"})):
         values = [now.get(name), *([tried[name]] if name in tried else [])]

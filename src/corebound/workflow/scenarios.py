@@ -201,10 +201,7 @@ def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
 
 
 def _exists(folder: Path, file: str) -> bool:
-    path = folder / file
-    if "*" in file:
-        return any(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-    return path.exists()
+    return (folder / file).exists()
 
 
 def _require_existing(folder: Path, name: str) -> None:

@@ -4,16 +4,17 @@ import ast
 import inspect
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.diagnosis.diagnose import SHARED_RULES, diagnose_service
 from corebound.diagnosis.service import PROCESS_RULES, SERVICE_RULES
 from corebound.diagnosis.service_evidence import ServiceEvidence, ServiceFinding
 from corebound.machine.cgroups import CpuWeight
 from corebound.machine.topology import CpuId, Topology
-from corebound.records.service_use import CpuUse, ServiceUse
+from corebound.records.service_use import CpuUse, ProcessUse, ServiceUse
 from support.build import a_host
 from support.paths import ROOT
 from support.services import (
@@ -29,6 +30,18 @@ TWO_CPUS = a_host()
 OPENMP = ("libgomp.so.1",)
 PYTHON = ("/usr/bin/python3", "app.py")
 FULL = {0: 0.0, 1: 0.0}
+
+
+def workers(number: int, threads: int = 1, *, nice: int = 0, **changes: Any) -> list[ProcessUse]:
+    """Processes that are alike, with threads that run for half of the time and wait as long."""
+    run = changes.pop("run", 0.5)
+    cpus = changes.pop("cpus", (0, 1))
+    return [
+        a_process_use(
+            *a_pool(pid, threads, run=run, wait=0.5, nice=nice, cpus=cpus), pid=pid, **changes
+        )
+        for pid in range(100, 100 * (number + 1), 100)
+    ]
 
 
 class Situation(NamedTuple):
@@ -75,22 +88,12 @@ REPORTED = {
         "taskset -apc 0-1 100",
     ),
     "all workers on one CPU": Situation(
-        a_service_use(
-            *(
-                a_process_use(a_thread_use(pid, run=0.25, wait=0.7, cpus=(0,)), pid=pid)
-                for pid in (100, 101, 102, 103)
-            )
-        ),
+        a_service_use(*workers(4, run=0.25, cpus=(0,))),
         "workers-overlap",
         "",
     ),
     "two processes with a pool each": Situation(
-        a_service_use(
-            *(
-                a_process_use(*a_pool(pid, 2, run=0.5, wait=0.5), pid=pid, libraries=OPENMP)
-                for pid in (100, 200)
-            )
-        ),
+        a_service_use(*workers(2, 2, libraries=OPENMP)),
         "processes-with-all-threads",
         "OMP_NUM_THREADS=1",
     ),
@@ -105,6 +108,17 @@ REPORTED = {
         ),
         "spinning",
         "OMP_WAIT_POLICY=passive",
+    ),
+    "a runtime that spins by default": Situation(
+        a_service_use(
+            a_process_use(
+                a_thread_use(100, run=0.3, started=900),
+                a_thread_use(101, run=1.0),
+                libraries=("libomp.so",),
+            )
+        ),
+        "spinning",
+        "KMP_BLOCKTIME=0",
     ),
     "siblings, while another core is idle": Situation(
         a_service_use(
@@ -171,6 +185,16 @@ REPORTED = {
         "autogroup",
         "echo 0 > /proc/100/autogroup",
     ),
+    "a nice value that counts only within its session": Situation(
+        a_service_use(
+            a_process_use(a_thread_use(run=0.5, wait=0.5, nice=-5), autogroup=(7, 0)),
+            autogroups=True,
+            group="/",
+            idle=FULL,
+        ),
+        "autogroup",
+        "echo -5 > /proc/100/autogroup",
+    ),
     "a low weight beside busy neighbours": Situation(
         a_service_use(
             a_process_use(a_thread_use(run=0.3, wait=0.7)),
@@ -189,7 +213,7 @@ REPORTED = {
     "two OpenMP runtimes": Situation(
         a_service_use(a_process_use(*a_pool(100, 2), libraries=("libgomp-a.so.1", "libiomp5.so"))),
         "two-openmp-runtimes",
-        "LD_PRELOAD=libgomp-a.so.1",
+        "LD_PRELOAD=/usr/lib/libiomp5.so",
     ),
     "a variable that the library does not read": Situation(
         a_service_use(
@@ -275,6 +299,54 @@ def test_a_rule_reports_a_service_with_what_to_set(situation: str) -> None:
     assert finding.fix
 
 
+@pytest.mark.parametrize("situation", REPORTED)
+def test_what_is_already_set_is_not_named_again(situation: str) -> None:
+    use, _, _, host = REPORTED[situation]
+    lines = {one.line for one in findings_in(use, host).values() if one.assignments}
+    set_now = dict(word.split("=", 1) for line in lines for word in line.split())
+    processes = tuple(
+        replace(one, variables=one.variables | set_now, command=(*one.command, *lines))
+        for one in use.processes
+    )
+
+    left = findings_in(replace(use, processes=processes), host)
+
+    assert not lines & {one.line for one in left.values()}
+
+
+def test_findings_on_crowded_workers_agree_on_what_to_set() -> None:
+    variables = {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}
+    crowded = workers(4, 4, run=0.12, libraries=OPENMP, variables=variables)
+
+    found = findings_in(a_service_use(*crowded))
+
+    assert set(found) >= {"processes-with-all-threads", "variable-exceeds-cpus"}
+    assert "more-threads-than-cpus" not in found
+    assert {one.line for one in found.values()} == {"OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"}
+
+
+def test_one_process_with_far_more_threads_is_told_apart_from_its_workers() -> None:
+    many = a_process_use(*a_pool(10, 16, run=0.2, wait=0.6), pid=10, libraries=OPENMP)
+
+    assert "more-threads-than-cpus" in findings_in(a_service_use(many, *workers(2, 2)))
+
+
+def test_a_session_is_not_niced_because_its_processes_are() -> None:
+    process = a_process_use(a_thread_use(run=0.5, wait=0.5, nice=10), autogroup=(7, 0))
+
+    found = findings_in(a_service_use(process, autogroups=True, group="/", idle=FULL))
+
+    assert set(found) == {"foreign-load", "low-priority"}
+
+
+def test_a_line_for_processes_is_for_all_of_them() -> None:
+    finding = findings_in(a_service_use(*workers(2, nice=10), idle=FULL))["low-priority"]
+
+    assert finding.pids == (100, 200)
+    assert finding.line == "for pid in 100 200; do renice -n 0 -p $(ls /proc/$pid/task); done"
+    assert finding.line in finding.fix
+
+
 def names_of(rule: Callable[..., object]) -> set[str]:
     """The names of the findings that a rule's code can report."""
     named: list[ast.expr] = []
@@ -353,6 +425,11 @@ HEALTHY = {
             variables={"OMP_NUM_THREADS": "1"},
         )
     ),
+    "a session as nice as what is in it asks for": a_service_use(
+        a_process_use(a_thread_use(run=0.8, wait=0.21, nice=-5), autogroup=(7, -5)),
+        autogroups=True,
+        group="/",
+    ),
     "a preloaded runtime": a_service_use(
         a_process_use(
             *a_pool(100, 2, run=0.9),
@@ -395,6 +472,29 @@ HEALTHY = {
     ),
     "a pool with a slow thread": a_service_use(
         a_process_use(*a_pool(100, 7, run=0.05), a_thread_use(107, run=0.95), libraries=OPENMP)
+    ),
+    "workers with a thread, and a helper that waits as long": a_service_use(
+        *(
+            a_process_use(
+                a_thread_use(pid, run=0.48, wait=0.5),
+                a_thread_use(pid + 1, run=0.006, wait=0.4),
+                pid=pid,
+                libraries=OPENMP,
+            )
+            for pid in (100, 200, 300, 400)
+        )
+    ),
+    "workers with a thread, and a frontend with two": a_service_use(
+        a_process_use(*a_pool(10, 2, run=0.2, wait=0.2), pid=10),
+        *workers(2, run=0.3),
+    ),
+    "a pool that computes and may not spin": a_service_use(
+        a_process_use(
+            a_thread_use(100, run=0.3, started=900),
+            *(a_thread_use(tid, run=0.92) for tid in (101, 102)),
+            libraries=("libomp.so",),
+            variables={"KMP_BLOCKTIME": "0"},
+        )
     ),
     "faults while it reads its libraries": a_service_use(a_process_use(major_faults=200)),
 }
@@ -449,8 +549,11 @@ def test_threads_that_fit_but_wait_for_others_are_not_too_many(share: float) -> 
     [
         (OPENMP, ("app",), {}, "OMP_NUM_THREADS=1"),
         (OPENMP, ("app",), {"MKL_NUM_THREADS": "8"}, "MKL_NUM_THREADS=1"),
+        (OPENMP, ("app",), {"OMP_NUM_THREADS": "1"}, ""),
         (OPENMP, ("llama-server", "-t", "8"), {}, "-t 1"),
         (OPENMP, ("server", "--threads=8"), {}, "--threads 1"),
+        # These take requests: the pool is larger.
+        (OPENMP, ("gunicorn", "--threads", "4"), {}, "OMP_NUM_THREADS=1"),
         (("onnxruntime_pybind11_state.so",), ("app",), {}, "intra_op_num_threads=1"),
         (("lib_lightgbm.so", *OPENMP), ("app",), {}, "num_threads=1"),
         (OPENMP, ("python", "-m", "joblib.x"), {"OMP_NUM_THREADS": "2"}, "max_num_threads=1"),
@@ -486,24 +589,22 @@ def test_a_pool_beside_other_programs_should_fit_and_not_spin(run: float, line: 
     finding = findings_in(a_service_use(process, idle=FULL))["more-threads-than-cpus"]
 
     assert finding.line == line
-    assert finding.assignment == ("OMP_NUM_THREADS", "2")
+    assert finding.assignments["OMP_NUM_THREADS"] == "2"
 
 
 def test_pools_that_do_not_fit_together_are_too_many_even_beside_others() -> None:
-    processes = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (1, 11, 21)]
-
-    found = findings_in(a_service_use(*processes, idle=FULL))
+    found = findings_in(a_service_use(*workers(3, 2, run=0.25), idle=FULL))
 
     assert set(found) == {"processes-with-all-threads", "foreign-load"}
 
 
 def test_a_parent_that_only_waits_for_its_workers_is_no_worker() -> None:
-    workers = [a_process_use(*a_pool(pid, 2, run=0.25, wait=0.3), pid=pid) for pid in (11, 21, 31)]
     parent = a_process_use(a_thread_use(1, run=0.01, wait=0.4, slices=10), pid=1)
+    service = a_service_use(parent, *workers(3, 2, run=0.25))
 
-    finding = findings_in(a_service_use(parent, *workers))["processes-with-all-threads"]
+    finding = findings_in(service)["processes-with-all-threads"]
 
-    assert set(finding.pids) == {11, 21, 31}
+    assert finding.pids == (100, 200, 300)
 
 
 def test_python_threads_that_share_the_lock_are_no_pool() -> None:

@@ -79,7 +79,10 @@ def test_one_library_in_two_folders_is_loaded_twice(tree: ProcTree) -> None:
 
     (process,) = Watch(tree, 100)().processes
 
-    assert process.libraries == ("libgomp.so.1", "libgomp.so.1 (copy 2)")
+    assert process.libraries == {
+        "libgomp.so.1": "/a/libgomp.so.1",
+        "libgomp.so.1 (copy 2)": "/b/libgomp.so.1",
+    }
 
 
 def test_what_cannot_be_read_is_named_with_what_would_allow_it(tree: ProcTree) -> None:
