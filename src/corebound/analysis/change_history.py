@@ -285,6 +285,9 @@ def build_change_history(
     suite = tuple(sorted(series, key=lambda entry: entry.id))
     retired = retired_series(suite)
     analysis = analyse(suite, retired=retired, cache=cache, mapper=mapper, progress=progress)
+    # Points that are read on use are read once for all changes of a series; later, by commit.
+    for change in sorted(analysis.changes, key=lambda each: each.series.id):
+        _ = change.last_good, change.first_bad, change.recovered_between
     history = ChangeHistory(
         series=suite,
         changes=analysis.changes,

@@ -264,7 +264,9 @@ def _count(history: Sequence[Series]) -> HistoryCounts:
 
 
 def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
-    reasons = Counter(reason for series in history for reason in series.points.missing if reason)
+    # Points of a stored history are read from its file.
+    lacking = (series for series in history if series.points.value_count < len(series.points))
+    reasons = Counter(reason for series in lacking for reason in series.points.missing if reason)
     kinds: Counter[str] = Counter()
     for reason, count in reasons.items():
         kinds[reason_kind(reason)] += count

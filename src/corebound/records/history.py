@@ -428,9 +428,22 @@ class UnreadPoints(HistoryPoints):
 
     __slots__ = ("_points", "_read", "_summary")
 
-    def __init__(self, read: Callable[[], HistoryPoints], summary: PointsSummary) -> None:
-        """Take the function that reads the points, and what is known without it."""
-        # The columns of the base class stay unset, so that `__getattr__` is asked for them.
+    def __init__(
+        self,
+        read: Callable[[], HistoryPoints],
+        summary: PointsSummary,
+        *,
+        shared: HistoryPoints | None = None,
+    ) -> None:
+        """Take the function that reads the points, and what is known without it.
+
+        Args:
+            shared: Points with the columns that other series have too, which need no reading.
+        """
+        # The other columns of the base class stay unset, so that `__getattr__` is asked for them.
+        if shared is not None:
+            self.moments, self.environment_keys = shared.moments, shared.environment_keys
+            self._environment_changes = None
         self._read = read
         self._summary = summary
         # Single points that were used: those around a change.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -14,14 +18,27 @@ from msgspec.structs import replace
 from corebound.errors import Fault
 from corebound.records import atomic_write, codec, documents, validate
 from corebound.records.codec import check_schema
-from corebound.records.history import SERIES_SCHEMA, EnvironmentKey, HistoryPoints, Moment, Series
+from corebound.records.history import (
+    SERIES_SCHEMA,
+    EnvironmentKey,
+    HistoryPoints,
+    Moment,
+    PointsSummary,
+    Series,
+    UnreadPoints,
+)
 from corebound.records.run_record import Commit
 
 S = TypeVar("S")
 T = TypeVar("T")
 # The index for a missing value in a column of indices.
 _NONE = -1
+# Series are used a benchmark at a time, or as many as share a search for changes.
+_MAX_SERIES_IN_MEMORY = 256
 _EMPTY = HistoryPoints.of(())
+_SHARED_TEXTS = (
+    "project", "host", "host_name", "scenario", "title", "unit", "reproduce", "commit_url", "code",
+)  # fmt: skip
 
 
 class _Shared(
@@ -46,15 +63,14 @@ class _Shared(
     missing: list[str]
 
 
-class _Line(
+class _PointsOfLine(
     msgspec.Struct,
     frozen=True,
     omit_defaults=True,
     rename={"key_column": "circumstances", "moment_column": "moments", "values": "figures"},
 ):
-    """A series without its points, the indices of its shared columns, and its own columns."""
+    """The indices of a series' shared columns, and its own columns."""
 
-    about: Series
     moment_column: int
     key_column: int
     values: bytes
@@ -62,6 +78,12 @@ class _Line(
     highs: bytes = b""
     launches: list[tuple[float, ...]] = []
     missing: bytes = b""
+
+
+class _Line(_PointsOfLine, frozen=True, kw_only=True):
+    """The same with the series, which has no points of its own there."""
+
+    about: Series
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -79,6 +101,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 _encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
 _shared = msgspec.json.Decoder(_Shared)
 _line = msgspec.json.Decoder(_Line, dec_hook=codec.decode_points)
+_points_of_line = msgspec.json.Decoder(_PointsOfLine)
 _packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Columns]])
 
 
@@ -109,7 +132,9 @@ def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
     tables = _Tables()
     moments = [tables.moment_columns.of(item.points.moments) for item in series]
     environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
-    missing = [_pack("i", map(tables.missing.index, item.points.missing)) for item in series]
+    # The first line has all reasons. Kept until their series' turn, columns would take memory.
+    for item in series:
+        deque(map(tables.missing.index, item.points.missing), maxlen=0)
     all_columns = (
         _Columns(
             moment_column=moment_column,
@@ -118,17 +143,18 @@ def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
             lows=_pack("d", item.points.lows),
             highs=_pack("d", item.points.highs),
             launches=[*item.points.launches],
-            missing=missing_column,
+            missing=_pack("i", map(tables.missing.index, item.points.missing)),
         )
-        for item, moment_column, key_column, missing_column in zip(
-            series, moments, environment_keys, missing, strict=True
-        )
+        for item, moment_column, key_column in zip(series, moments, environment_keys, strict=True)
     )
     return tables.first_line(len(series)), all_columns
 
 
 def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
     """Decode series; they share their common parts.
+
+    A file's points are checked, but kept there: they are read each time they are used. So it has to
+    be replaced as a whole, as `keep` does.
 
     Raises:
         UnreadableError: The lines are not series, damaged, or from a newer corebound.
@@ -137,23 +163,62 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
     first = next(rest, b"")
 
     def read(_schema: int) -> tuple[Series, ...]:
-        return _series(_shared.decode(first), map(_line.decode, rest))
+        unread = _UnreadLines(lines, len(first)) if isinstance(lines, BufferedReader) else None
+        return _series(_shared.decode(first), rest, unread)
 
     return check_schema(first, SERIES_SCHEMA, read)
 
 
-def _series(shared: _Shared, lines: Iterable[_Line]) -> tuple[Series, ...]:
+def _series(
+    shared: _Shared, lines: Iterable[bytes], unread: _UnreadLines | None
+) -> tuple[Series, ...]:
     for at, _, _ in shared.moments:
         validate.moment("at", at)
     parts = _SharedParts(shared)
+    # Thousands of series have the same names and the same code of a benchmark.
+    texts: dict[object, Any] = {}
     series = []
     for line in lines:
-        item = replace(line.about, points=parts.points(line))
+        decoded = _line.decode(line)
+        item = replace(
+            decoded.about,
+            points=parts.points(decoded),
+            **{
+                name: texts.setdefault(text, text)
+                for name in _SHARED_TEXTS
+                for text in (getattr(decoded.about, name),)
+            },
+        )
         validate.series(item)
+        if unread is not None:
+            item = replace(item, points=unread.points(item.points, len(line), parts))
         series.append(item)
     if len(series) != shared.series:
         raise ValueError(f"truncated: {len(series)} of {shared.series} series are present")
     return tuple(series)
+
+
+class _UnreadLines:
+    """The lines of an open file after its first, which are read again on use."""
+
+    def __init__(self, file: BufferedReader, start: int) -> None:
+        """Map the file, so that its content stays readable; `start` is the first line's length."""
+        self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._end = start
+        self._read = lru_cache(_MAX_SERIES_IN_MEMORY)(self._points)
+
+    def points(self, points: HistoryPoints, length: int, parts: _SharedParts) -> UnreadPoints:
+        """The points of the next line in place of those that were read from it."""
+        start, self._end = self._end, self._end + length
+        return UnreadPoints(
+            partial(self._read, start, self._end, parts), PointsSummary.of(points), shared=points
+        )
+
+    def _points(self, start: int, end: int, parts: _SharedParts) -> HistoryPoints:
+        line = self._data[start:end]
+        # Pages of the map would count as memory of this process.
+        self._data.madvise(mmap.MADV_DONTNEED)
+        return parts.points(_points_of_line.decode(line))
 
 
 class _SharedParts:
@@ -168,7 +233,7 @@ class _SharedParts:
         self._moments = [_look_up(moments, item) for item in shared.moment_columns]
         self._keys = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
 
-    def points(self, columns: _Line | _Columns) -> HistoryPoints:
+    def points(self, columns: _PointsOfLine | _Columns) -> HistoryPoints:
         """Decode the columns of a series."""
         return HistoryPoints(
             moments=self._moments[columns.moment_column],

@@ -68,7 +68,7 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     The cell must run the checked-out project under test, and the two commits must be known and
     different. For cells that run a framework, only the points of their history can confirm.
     """
-    run = suite.run_of(change.series, change.series.points[-1])
+    run = suite.run_of(change.series, change.series.points.latest_moment)
     if run is None or change.series.project is not None:
         return None
     anchored = change.series.is_anchored

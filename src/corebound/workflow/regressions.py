@@ -246,13 +246,13 @@ def _contexts(history: ChangeHistory, suite: Suite, records: Path) -> dict[str, 
 
 
 def _noise(change: Change, suite: Suite, calibrations: tuple[Calibration, ...]) -> str:
-    last = change.series.points[-1]
-    run = suite.run_of(change.series, last)
+    points = change.series.points
+    run = suite.run_of(change.series, points.latest_moment)
     if run is None:
         return ""
     source = run.source_of(change.series.scenario)
     calibration = calibration_for(calibrations, run, source) if source else None
-    return noise_floor_note(calibration, launches=len(last.launches))
+    return noise_floor_note(calibration, launches=len(points[-1].launches))
 
 
 def _compare_command(change: Change, suite: Suite) -> tuple[str, ...]:

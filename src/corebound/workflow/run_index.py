@@ -25,6 +25,7 @@ from corebound.records.history import (
     ANCHORED,
     HistoryPoint,
     HistoryPoints,
+    Moment,
     PointsSummary,
     Series,
     UnreadPoints,
@@ -427,7 +428,7 @@ class Suite(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...]
     folders: Mapping[str, Sequence[IndexedFolder]]
 
-    def run_of(self, series: Series, point: HistoryPoint) -> Run | None:
+    def run_of(self, series: Series, point: HistoryPoint | Moment) -> Run | None:
         """The run that measured a point; None if another tool did, or its file is gone."""
         if point.run is None:
             return None

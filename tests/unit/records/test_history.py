@@ -1,6 +1,7 @@
 """A history's points as columns equal the points they were made from."""
 
 from array import array
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.records import history_files
-from corebound.records.history import HistoryPoint, HistoryPoints
+from corebound.records.history import HistoryPoint, HistoryPoints, UnreadPoints
 from support.build import a_point, a_series
 from support.series import anchored_nights
 
@@ -100,6 +101,18 @@ def test_points_survive_a_round_trip(several: list[tuple[HistoryPoint, ...]]) ->
     )
 
     assert history_files.decode(history_files.encode(series)) == series
+
+
+def test_the_points_of_a_stored_history_stay_in_its_file_even_if_that_is_replaced(
+    tmp_path: Path,
+) -> None:
+    stored = tuple(a_series([1e6 + cell, 2e6], project="p", cell=f"cell={cell}") for cell in (0, 1))
+    history_files.keep("p", stored, tmp_path)
+    series, _ = history_files.read_all(tmp_path)
+    history_files.keep("p", (a_series([1e6], project="p"),), tmp_path)
+
+    assert all(isinstance(each.points, UnreadPoints) for each in series)
+    assert series == stored
 
 
 def test_columns_of_different_lengths_are_rejected() -> None:
