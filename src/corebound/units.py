@@ -96,7 +96,7 @@ def systemd_quota(cpus: float) -> str:
 
 
 def cpu_quota(cpus: float | None) -> str:
-    """Format a CPU quota; None means that there is none.
+    """Format a number of CPUs, such as a quota; None means that there is none.
 
     >>> cpu_quota(1.5), cpu_quota(1), cpu_quota(None)
     ('1.5 CPUs', '1 CPU', 'none')

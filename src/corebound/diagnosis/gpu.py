@@ -14,7 +14,7 @@ from corebound.diagnosis.evidence import (
     median,
     waiting_share,
 )
-from corebound.units import percent
+from corebound.units import cpu_quota, percent
 
 # A GPU that is idle for a larger share of the time does not limit a step.
 IDLE_SHARE = 0.5
@@ -87,7 +87,7 @@ def _evidence(cell: CellEvidence) -> tuple[str, ...]:
     if cell.has_loaders and helpers is not None:
         lines.append(f"busiest loader {percent(helpers, 0)}")
     if (cpus := median(cell.ok, cpu_share)) is not None:
-        lines.append(f"{percent(cpus, 0)} of {len(cell.cpus)} CPUs in use")
+        lines.append(f"{percent(cpus, 0)} of {cpu_quota(len(cell.cpus))} in use")
     return tuple(lines)
 
 

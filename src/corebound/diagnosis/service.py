@@ -394,7 +394,7 @@ def one_thread_works(process: ProcessUse, service: ServiceEvidence, _: Evidence)
         f" the time, while the others of its pool ({len(idle)}) idle.",
         evidence=(
             f"thread {busiest.tid} ({busiest.name})",
-            f"{significant(service.free_cpus, 2)} of its {len(service.cpus)} CPUs are free",
+            f"{significant(service.free_cpus, 2)} of its {cpu_quota(len(service.cpus))} are free",
             *([f"started with {variables}"] if variables else []),
         ),
         fix="What limits it is serial: run several workers, or find in a profile what is not"

@@ -16,7 +16,7 @@ from corebound.records.service_use import GroupUse, ProcessUse, ServiceUse, Thre
 from corebound.records.telemetry import Cause
 from corebound.records.thread_use import LEAST_BUSY_SHARE
 from corebound.scenario.runtimes import LIBRARY_THREADS
-from corebound.units import percent, significant
+from corebound.units import cpu_quota, percent, significant
 
 # `certain`: counters show the condition and its harm. `likely`: one of the two is inferred.
 # `possible`: nothing is lost now, or another explanation is as good.
@@ -226,10 +226,10 @@ class ServiceEvidence:
         cpus = len(self.cpus)
         if cause == "foreign load" and self.is_kept_waiting and self.foreign_share >= _LEAST_LOST:
             used = significant(self.foreign_share * cpus, 2)
-            lines = (self.waiting_line, f"others used {used} of its {cpus} CPUs")
+            lines = (self.waiting_line, f"others used {used} of its {cpu_quota(cpus)}")
             return Disturbed(share=self.wait_share or 0, when=self.over, lines=lines)
         if cause == "steal" and self.steal_share >= _LEAST_LOST:
-            line = f"steal: {percent(self.steal_share, 0)} of its {cpus} CPUs"
+            line = f"steal: {percent(self.steal_share, 0)} of its {cpu_quota(cpus)}"
             return Disturbed(share=self.steal_share, when=self.over, lines=(line,))
         return None
 

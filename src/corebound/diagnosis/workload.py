@@ -19,7 +19,7 @@ from corebound.diagnosis.evidence import (
 )
 from corebound.diagnosis.gpu import BUSY_SHARE
 from corebound.records.launch_record import Launch, OperatorProfile
-from corebound.units import counted, duration, percent, ratio
+from corebound.units import counted, cpu_quota, duration, percent, ratio
 from corebound.worker.operator_table import Operator
 
 # Above half of a step, one type of operator explains its time; the page's tables use the same
@@ -259,7 +259,7 @@ def _signs(cell: CellEvidence, evidence: Evidence) -> Iterator[_Starving]:
 def _use(cell: CellEvidence) -> Iterator[str]:
     """A line with the number of CPUs that a step keeps busy."""
     if (cpus_busy := cell.summary.cpus_busy) is not None:
-        yield f"{cpus_busy:.2f} of {len(cell.cpus)} CPUs in use"
+        yield f"{cpus_busy:.2f} of {cpu_quota(len(cell.cpus))} in use"
 
 
 def _class(cell: CellEvidence, share: float) -> str:

@@ -180,6 +180,11 @@ def program_of(pid: int) -> str | None:
     return path and os.fsencode(path).decode(errors="replace").removesuffix(" (deleted)")
 
 
+def folder_of(pid: int) -> str | None:
+    """The folder in which a process works; None if it is hidden."""
+    return _link(_ROOT / f"proc/{pid}/cwd")
+
+
 def with_connections(pids: Collection[int], port: int, *, root: Path = _ROOT) -> set[int]:
     """Those of some processes that hold a connection that was accepted on a TCP port.
 

@@ -34,6 +34,8 @@ from corebound.text import lines, one_line
 from corebound.workflow.options import Argument, Option, request_of
 
 _LONGEST_S = 3600
+# The finding whose line is a command, and which a scenario can vary nonetheless.
+_PINNED = "pinned-to-one-cpu"
 _POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
 
 
@@ -131,7 +133,7 @@ class Inspection(Shown, frozen=True, kw_only=True):
     def _finding_document(self, one: ServiceFinding) -> dict[str, Any]:
         names = ("rule", "certainty", "what", "evidence", "fix", "pids")
         command = f"corebound inspect {self.target}"
-        if one.assignments:
+        if one.assignments or one.rule == _PINNED:
             command += " --save service.yaml && corebound run service.yaml"
         fields = {name: getattr(one, name) for name in names}
         return {**fields, "set": one.line, "prove": command}
@@ -306,13 +308,19 @@ def _save(file: Path, inspection: Inspection) -> None:
             fix="Inspect the program that starts it.",
         )
     program = find_processes.program_of(top.pid)
-    text = scenario_text(inspection, top, find_processes.ports_of(uses), program=program)
+    ports, folder = find_processes.ports_of(uses), find_processes.folder_of(top.pid)
+    text = scenario_text(inspection, top, ports, program=program, folder=folder)
     with report_os_errors("cannot write", where=file, fix="Name a file that you may write."):
         atomic_write.put(file, text.encode())
 
 
 def scenario_text(
-    inspection: Inspection, top: ProcessUse, ports: tuple[int, ...], *, program: str | None = None
+    inspection: Inspection,
+    top: ProcessUse,
+    ports: tuple[int, ...],
+    *,
+    program: str | None = None,
+    folder: str | None = None,
 ) -> str:
     """A scenario that starts a service, in YAML.
 
@@ -321,6 +329,7 @@ def scenario_text(
         top: Its process that starts the others.
         ports: The TCP ports on which it listens.
         program: The file that it runs; None if unknown.
+        folder: The folder in which it runs; likewise.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", top.name.lower()).strip("-") or "service"
     # What /proc shows may be a title, such as `nginx: master process`, or hold control characters.
@@ -353,6 +362,7 @@ def scenario_text(
     notes = [
         f"# Written by `corebound inspect {one_line(inspection.target)} --save`. Before a run:",
         "# - The command runs in the folder of this file, in the foreground.",
+        f"# - Move this file to {one_line(folder or 'that folder')}, where the service runs.",
         "# - It gets few variables. Name others under `pass_env`.",
     ]
     if safe != top.command:
@@ -378,6 +388,8 @@ def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
     for finding in inspection.findings:
         tried = finding.assignments | tried
     axes: dict[str, Any] = {}
+    if any(finding.rule == _PINNED for finding in inspection.findings):
+        axes["binding"] = ["one-cpu", "none"]
     for name in dict.fromkeys((*tried, *now.keys() - {"GOMP_SPINCOUNT"})):
         values = [now.get(name), *([tried[name]] if name in tried else [])]
         if (setting := OWN_VARIABLES.get(name)) is not None:

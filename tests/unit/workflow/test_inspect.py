@@ -144,6 +144,18 @@ def test_a_title_in_place_of_a_command_line_is_no_command(
     assert "cannot be one" in text
 
 
+def test_the_scenario_of_a_service_on_one_cpu_compares_it_with_all_and_names_its_folder() -> None:
+    process = a_process_use(*a_pool(100, 4, run=0.25, wait=0.75, cpus=(0,)), command=("serve",))
+
+    found = inspection(a_service_use(process))
+
+    text = scenario_text(found, process, (), folder="/srv/app")
+
+    assert msgspec.yaml.decode(text)["matrix"]["binding"] == ["one-cpu", "none"]
+    assert "/srv/app" in text
+    assert "corebound run" in found.document["findings"][0]["prove"]
+
+
 def test_the_scenario_varies_what_findings_set_and_keeps_other_variables() -> None:
     text = scenario_text(inspection(CROWDED), CROWDED.processes[0], (8000,))
 
