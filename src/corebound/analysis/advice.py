@@ -420,7 +420,7 @@ def _advise(result: ScenarioResult, race: RaceDecision | None) -> Advice:
 # sentence.
 _SEEN_ONCE_RATIO = 1.2
 _SEEN_BY_CHANCE = 0.3
-# As many launches confirm a difference that looks large, if nothing tells how many are needed.
+# So many launches at least confirm a difference that looks large, if nothing tells how many.
 _CONFIRMING = 6
 
 
@@ -447,7 +447,10 @@ def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
         return None
     effect = max(likely or effects, key=lambda effect: effect.distance)
     sides = effect.cell, effect.other
-    needed = effect.comparison.launches_needed or max(_CONFIRMING, result.measure.launches.min)
+    # If nothing tells how many are needed, fewer than those that did not decide are too few.
+    undecided = min(len(side.summary.launches) for side in sides)
+    likely_enough = max(_CONFIRMING, result.measure.launches.min, undecided)
+    needed = effect.comparison.launches_needed or likely_enough
     launches = min(needed, suggested_commands.MOST_LAUNCHES)
     line = f"{suggested_commands.cell_command(result, effect.cell).line} --launches {launches}"
     return Unconfirmed(

@@ -6,7 +6,8 @@ import posixpath
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-# Whether a file exists; relative paths are relative to the scenario's folder.
+# Whether a file exists, or any that a pattern with `*` matches; relative paths are relative to the
+# scenario's folder.
 FileFinder = Callable[[str], bool]
 # Raises an InputError if an environment that corebound did not make is not there.
 EnvironmentFinder = Callable[[str], object]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from corebound.scenario.fault_wording import join_words, printable
@@ -88,12 +87,9 @@ def _can_ab(workload: ServerWorkload) -> bool:
 
 
 def check_bodies(workload: ServerWorkload, exists: FileFinder) -> Iterator[Flaw]:
-    """Check that files with bodies exist; of a pattern, the folder in front of it."""
+    """Check that there are files with bodies."""
     pattern = workload.requests.body_files
-    if pattern is None:
-        return
-    fixed, wildcard, _ = pattern.partition("*")
-    if not exists(str(PurePosixPath(f"{fixed}x").parent) if wildcard else fixed):
+    if pattern is not None and not exists(pattern):
         fix = "Paths are relative to this file. A text has blanks, braces, quotes or `=`."
         path = ("workload", "requests", "body")
         yield path, f"there is no file `{printable(pattern)}`.", fix

@@ -20,7 +20,7 @@ Protocol = Literal["http", "openai-chat", "openai-completions"]
 # A word with one of these signs, or with a suffix of letters, names files; other bodies are texts.
 _FILES = re.compile(r"[^\s{}<>\"=&]*([/*][^\s{}<>\"=&]*|\.[A-Za-z][A-Za-z0-9]{0,9})")
 
-_URL = Expected("an address", 'Write it as in "http://127.0.0.1:{port}/predict".')
+_URL = Expected("an address", 'Write it as in "http://127.0.0.1:{port}/predict"; no HTTPS.')
 Address = Annotated[StrictStr, Field(pattern=r"^http://[^\s/?#]+\S*$", max_length=2000), _URL]
 Status = Annotated[StrictInt, Field(ge=100, le=599)]
 

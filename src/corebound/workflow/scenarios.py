@@ -201,7 +201,10 @@ def _with_variables(scenario: Scenario, env: Mapping[str, str]) -> Scenario:
 
 
 def _exists(folder: Path, file: str) -> bool:
-    return (folder / file).exists()
+    path = folder / file
+    if "*" in file:
+        return any(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    return path.exists()
 
 
 def _require_existing(folder: Path, name: str) -> None:

@@ -119,6 +119,15 @@ def test_what_is_small_or_decided_is_not_called_unconfirmed() -> None:
     assert unconfirmed(bindings(10.0, 5.0)) is None
 
 
+def test_as_many_launches_as_did_not_decide_confirm_at_least() -> None:
+    scenario = a_scenario(name="a", matrix={"threads": [2, 1, 4]})
+    ms = {"threads=2": 11.5, "threads=1": 10.0, "threads=4": 11.5}
+
+    seen = known(unconfirmed(a_result(scenario, ms, blocks=9, spread=0.2)))
+
+    assert (seen.reason, seen.launches) == ("correction", 9)
+
+
 @given(one_ms=st.floats(1.0, 1000.0), other_ms=st.floats(1.0, 1000.0), spread=st.floats(0.0, 2.0))
 @examples(20)
 def test_what_is_seen_is_beyond_the_margin(one_ms: float, other_ms: float, spread: float) -> None:

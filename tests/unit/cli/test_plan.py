@@ -81,6 +81,30 @@ def test_plan_and_check_count_the_duplicates(
     assert in_order(capsys.readouterr().out, "OK: nothing", "6 cells", "3 the same")
 
 
+def test_a_plan_shows_the_command_that_each_configuration_starts(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = SCENARIO.replace('["true"]', '["true", --threads, "{threads}", -p, "{port}"]')
+    (tmp_path / scenario).write_text(own)
+
+    plan(PlanRequest(files=(Path(scenario),)))
+
+    started = [line for line in capsys.readouterr().out.splitlines() if "starts:" in line]
+    assert [line.split()[3] for line in started] == ["2", "2", "1"]
+
+
+def test_bodies_that_no_file_has_are_a_fault_before_a_launch(scenario: str, tmp_path: Path) -> None:
+    text = SCENARIO.replace('command: ["true"]', 'requests: {url: "http://a/", body: b/*.j}')
+    text = text[: text.index("matrix:")] + "parameters: {concurrency: 1}\n"
+    (tmp_path / scenario).write_text(text)
+    (tmp_path / "b").mkdir()
+
+    with pytest.raises(ScenarioFaults, match=r"no file `b/\*\.j`"):
+        check((Path(scenario),))
+    (tmp_path / "b" / "1.j").touch()
+    check((Path(scenario),))
+
+
 def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,7 @@ def test_a_body_is_files_if_it_looks_like_a_path(body: str, is_files: bool) -> N
         (a_file(requests='url: "http://127.0.0.1:8000/"'), "`{port}` is in `command` or `env`"),
         (a_file("server: {command: [node, server.js]}"), "not in `command` or `env`"),
         (a_file("", URL), "there is none"),
-        (a_file(requests='url: "https://a:{port}/"'), "is not an address"),
+        (a_file(requests='url: "https://a:{port}/"'), "no HTTPS"),
         (a_file(requests='url: "http://a:{port}x/"'), "is not an address"),
         (a_file(requests=f"{URL}, method: FETCH"), "is not a method"),
         (a_file(requests=f'{URL}, method: GET, body: "x y"'), "sends no body"),
@@ -106,9 +106,3 @@ def test_the_port_may_be_in_a_variable_instead_of_the_command() -> None:
     text = a_file("server: {command: [node, server.js]}", more='env: {PORT: "{port}"}\n')
 
     assert loaded(text).env == {"PORT": "{port}"}
-
-
-def test_bodies_need_a_folder_only_until_the_launch() -> None:
-    text = a_file(requests=f"{URL}, body: requests/*.json")
-
-    assert loaded(text, ("requests",)).name == "a"

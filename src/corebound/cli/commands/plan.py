@@ -116,6 +116,8 @@ def _lines(planned: PlannedCell) -> Iterator[str]:
     for command in planned.commands:
         variables = [f"{name}={value}" for name, value in command.env]
         yield f"  {shlex.join((*variables, *command.argv))}"
+    programs = (shlex.join(one.command) for one in planned.requests if one.command)
+    yield from (f"  starts: {program}" for program in dict.fromkeys(programs))
 
 
 def _placement_text(placement: Placement) -> str:
