@@ -271,13 +271,15 @@ def reported_times(cell: Cell, worker: Worker, metric: int = 0) -> list[tuple[fl
 def first_used_iteration(
     worker: Worker, warmup: Warmup, *, is_alone: bool, reported: Sequence[tuple[float, ...]] = ()
 ) -> int:
-    """Index of the first iteration of a worker that its launch's value uses.
+    """Index of the first iteration of a worker that its launch's value uses; 0 if it made none.
 
     Args:
         warmup: `Measure.warmup`.
         is_alone: Whether it is the only worker of its launch.
         reported: Its `reported_times`, if the launch is judged by them.
     """
+    if not worker.wall_ns:  # its launch was ended, and another worker may have some
+        return 0
     return _settle(worker, warmup, is_alone=is_alone, reported=reported).used[0]
 
 

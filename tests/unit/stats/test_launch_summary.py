@@ -13,7 +13,7 @@ from corebound.records.telemetry import Disturbance
 from corebound.scenario.metrics import Metric
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import effective_sample_size, summarise, summarise_launch
-from corebound.stats.warmup import counted_iterations, first_used_iteration
+from corebound.stats.warmup import Warmup, counted_iterations, first_used_iteration
 from support.build import a_cell, a_launch, a_worker
 from support.examples import examples
 from support.known import known
@@ -278,6 +278,11 @@ def test_used_iterations_follow_the_warm_up(lengths: list[int], is_alone: bool, 
     assert counted == sorted(set(counted))
     assert first in counted
     assert first >= drop or drop > counted[-1]
+
+
+@pytest.mark.parametrize("warmup", ["auto", WarmupIterations(iterations=3)])
+def test_of_a_worker_without_an_iteration_none_is_warm_up(warmup: Warmup) -> None:
+    assert first_used_iteration(a_worker(wall_ns=()), warmup, is_alone=False) == 0
 
 
 RATE = Metric(name="rate", unit="op/s", better="higher")
