@@ -113,7 +113,7 @@ def _facts(document: Mapping[str, Any], working: Sequence[Mapping[str, Any]]) ->
     limits, use = document["limits"], document["use"]
     smt = " with SMT" if limits["smt"] else ""
     host = f"CPUs {limits['cpus']} of {limits['host']} CPUs{smt}"
-    yield Fact(term="may use", value=host)
+    yield Fact(term="its group may use", value=host)
     for group in limits["quotas"]:
         folder = f"/{group['group']}{'' if group['own'] else ', of a parent'}"
         counts = {name: group[name] for name in QuotaUse.__struct_fields__}
