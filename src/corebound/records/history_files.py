@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 import sys
+import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -202,8 +203,9 @@ class _UnreadLines:
     """The lines of an open file after its first, which are read again on use."""
 
     def __init__(self, file: BufferedReader, start: int) -> None:
-        """Map the file, so that its content stays readable; `start` is the first line's length."""
-        self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        """Keep the file open, even if another replaces it; `start` is the first line's length."""
+        self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
         self._end = start
         self._read = lru_cache(_MAX_SERIES_IN_MEMORY)(self._points)
 
@@ -215,10 +217,7 @@ class _UnreadLines:
         )
 
     def _points(self, start: int, end: int, parts: _SharedParts) -> HistoryPoints:
-        line = self._data[start:end]
-        # Pages of the map would count as memory of this process.
-        self._data.madvise(mmap.MADV_DONTNEED)
-        return parts.points(_points_of_line.decode(line))
+        return parts.points(_points_of_line.decode(os.pread(self._file, end - start, start)))
 
 
 class _SharedParts:
