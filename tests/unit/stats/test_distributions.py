@@ -35,60 +35,6 @@ PROBABILITIES = st.floats(1e-12, 1 - 1e-12)
 SHAPES = st.floats(0.25, 1e6)
 
 
-@pytest.mark.parametrize(
-    ("freedom", "p", "expected"),
-    [
-        (1, 0.975, 12.706),
-        (2, 0.975, 4.303),
-        (5, 0.995, 4.032),
-        (10, 0.975, 2.228),
-        (30, 0.95, 1.697),
-        (120, 0.975, 1.980),
-    ],
-)
-def test_student_s_quantiles_are_those_of_the_published_table(
-    freedom: int, p: float, expected: float
-) -> None:
-    # Abramowitz & Stegun, table 26.10.
-    assert round(student_quantile(freedom, p), 3) == expected
-
-
-@pytest.mark.parametrize(
-    ("freedom", "p", "expected"),
-    [(1, 0.05, 3.84146), (2, 0.99, 0.0201007), (10, 0.05, 18.3070), (100, 0.95, 77.9295)],
-)
-def test_chi_squared_quantiles_are_those_of_the_published_table(
-    freedom: int, p: float, expected: float
-) -> None:
-    # Abramowitz & Stegun, table 26.8.
-    assert chi_squared_upper_quantile(freedom, p) == pytest.approx(expected, rel=5e-6)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "x"), [(1, 1, 161.4), (3, 10, 3.71), (10, 20, 2.35), (5, 120, 2.29)]
-)
-def test_f_has_5_percent_above_the_values_of_the_published_table(
-    first: int, second: int, x: float
-) -> None:
-    # Abramowitz & Stegun, table 26.9.
-    assert f_above(first, second, x) == pytest.approx(0.05, abs=0.0002)
-
-
-@given(p=PROBABILITIES)
-def test_student_with_one_degree_of_freedom_is_cauchy_and_with_two_has_a_closed_form(
-    p: float,
-) -> None:
-    tail = min(p, 1 - p)
-    sign = math.copysign(1, p - 0.5)
-
-    assert student_quantile(1, p) == pytest.approx(
-        sign / math.tan(math.pi * tail), rel=1e-11, abs=1e-15
-    )
-    assert student_quantile(2, p) == pytest.approx(
-        sign * (1 - 2 * tail) / math.sqrt(2 * tail * (1 - tail)), rel=1e-11, abs=1e-15
-    )
-
-
 @given(freedom=FREEDOMS, p=PROBABILITIES)
 def test_the_chi_squared_quantile_is_scipy_s_and_exponential_with_two_degrees_of_freedom(
     freedom: float, p: float
