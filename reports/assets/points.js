@@ -69,6 +69,9 @@
 
   const FIXED = ["project", "scenario", "host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing"];
 
+  /* Beside ratios to an anchor. */
+  const SIDES = ["figure of HEAD", "figure of anchor"];
+
   /* As text in a cell, which no spreadsheet takes for a formula. */
   function cell(value) {
     const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
@@ -83,7 +86,8 @@
       const values = new Map(pairs);
       return [pairs, names.map((name) => cell(values.get(name)))];
     }));
-    const lines = [[...FIXED, ...names.map((name) => (FIXED.includes(name) ? `${name} there` : name))].map(cell)];
+    const sides = some.some((one) => one.sides) ? SIDES : [];
+    const lines = [[...FIXED, ...sides, ...names.map((name) => (FIXED.includes(name) ? `${name} there` : name))].map(cell)];
     for (const one of some) {
       const missing = new Map(Object.entries(one.missing).flatMap(([why, all]) => all.map((index) => [index, why])));
       const place = [one.project, one.scenario, one.host, one.cell].map(cell);
@@ -92,6 +96,7 @@
         lines.push([
           ...place, ...[at, one.run[index], one.commit[index]].map(cell), unit,
           ...[one.value, one.low, one.high].map((numbers) => cell(numbers[index])), cell(missing.get(index)),
+          ...sides.map((_, side) => cell(one.sides?.[side][index])),
           ...ends.get(environments[one.environments[index]]),
         ]));
     }

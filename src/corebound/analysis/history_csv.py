@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from corebound.records.history import EnvironmentKey, Series
+from corebound.records.history import EnvironmentKey, HistoryPoints, Series
 from corebound.text import spreadsheet
 
 # This resolves a nanosecond of ten seconds. More digits would exceed any measurement's precision
@@ -22,6 +23,8 @@ _POINT_COLUMNS = (
     "project", "scenario", "host", "cell", "at", "run", "commit", "unit", "figure", "low", "high",
     "missing",
 )  # fmt: skip
+# Beside ratios to an anchor, in the unit of the series without "× anchor".
+_SIDE_COLUMNS = ("figure of HEAD", "figure of anchor")
 
 
 def history_csv(all_series: Sequence[Series]) -> str:
@@ -36,18 +39,26 @@ def history_csv(all_series: Sequence[Series]) -> str:
         key: f",{_csv_line([dict(key).get(name) for name in names])}" if names else ""
         for key in distinct
     }
+    has_sides = any(series.is_anchored for series in all_series)
     header = [
         *_POINT_COLUMNS,
+        *(_SIDE_COLUMNS if has_sides else ()),
         *(f"{name} there" if name in _POINT_COLUMNS else name for name in names),
     ]
     lines = [
         _csv_line(header),
-        *(line for series in all_series for line in _point_lines(series, endings)),
+        *(
+            line
+            for series in all_series
+            for line in _point_lines(series, endings, has_sides=has_sides)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _point_lines(series: Series, endings: Mapping[EnvironmentKey, str]) -> Iterator[str]:
+def _point_lines(
+    series: Series, endings: Mapping[EnvironmentKey, str], *, has_sides: bool
+) -> Iterator[str]:
     location = _csv_line([series.project, series.scenario, series.host, series.cell])
     unit = _csv_line([series.unit])
     points = series.points
@@ -62,12 +73,19 @@ def _point_lines(series: Series, endings: Mapping[EnvironmentKey, str]) -> Itera
         _format_numbers(points.lows) or repeat(""),
         _format_numbers(points.highs) or repeat(""),
         [_reason_column(missing) if missing else "" for missing in points.missing] or repeat(""),
+        *(_side_columns(points) if has_sides else ()),
     )
     lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
     # Points share few keys, and to hash one for each point would take most of the time.
     keys = points.environment_keys
     by_id = {number: endings[key] for number, key in {id(key): key for key in keys}.items()}
     return map(operator.add, lines, map(by_id.__getitem__, map(id, keys)))
+
+
+def _side_columns(points: HistoryPoints) -> Iterator[Iterable[str]]:
+    for side in (0, 1):
+        numbers = [math.nan if sides is None else sides[side] for sides in points.sides]
+        yield _format_numbers(numbers) or repeat("")
 
 
 def _format_numbers(values: Sequence[float]) -> list[str]:

@@ -52,7 +52,8 @@ COMPARISONS = {
 HISTORY = {
     "project": _TEXT, "scenario": _TEXT, "cell": _TEXT, "host_id": _TEXT, "host": _TEXT,
     "unit": _TEXT, "at": _TEXT, "run": _TEXT, "commit": _TEXT, "value": _NUMBER, "low": _NUMBER,
-    "high": _NUMBER, "launches": _COUNT, "missing": _TEXT,
+    "high": _NUMBER, "head_value": _NUMBER, "anchor_value": _NUMBER, "launches": _COUNT,
+    "missing": _TEXT,
 }  # fmt: skip
 OPERATORS = {
     **_RUN, "launch": _TEXT, "operator": _TEXT, "calls": _NUMBER, "total_ns": _NUMBER,
@@ -200,6 +201,8 @@ def history(all_series: Iterable[Series]) -> pd.DataFrame:
                 "value": point.value,
                 "low": point.bounds[0] if point.bounds else None,
                 "high": point.bounds[1] if point.bounds else None,
+                "head_value": point.sides[0] if point.sides else None,
+                "anchor_value": point.sides[1] if point.sides else None,
                 "launches": len(point.launches) or None,
                 "missing": point.missing,
                 **axis_columns(axes_of_key(series.cell).items()),

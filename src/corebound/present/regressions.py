@@ -36,7 +36,7 @@ from corebound.present.changes import (
     series_name,
 )
 from corebound.present.sections import Column, Fact, Facts, Named, Section, Sentence, Table, text_of
-from corebound.records.history import HistoryPoint, Series
+from corebound.records.history import ANCHOR_KEY, HistoryPoint, Series
 from corebound.scenario.cell import Importance, axes_of_key
 from corebound.stats.between_hosts import ClassEstimate
 from corebound.stats.history.alerts import HistoryChange
@@ -314,9 +314,11 @@ def regressions_parts(
 
 def _series(series: Series, address: Address) -> dict[str, Any]:
     """A series' identity, with the address of its page."""
+    anchor = series.is_anchored and dict(series.points.environment_keys[-1])[ANCHOR_KEY]
     return {
         "series": series.id,
         **attributes(series, "project", "host", "scenario", "cell"),
+        **({"anchor": anchor} if anchor else {}),
         "axes": axes_of_key(series.cell),
         **attributes(series, "title", "importance", "reproduce"),
         "link": address(series),

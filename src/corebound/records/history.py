@@ -65,7 +65,9 @@ T = TypeVar("T")
 EnvironmentKey: TypeAlias = tuple[tuple[str, str], ...]
 _EMPTY_COLUMN = array("d")
 _NAN = array("d", [math.nan])
-_COLUMNS = ("moments", "values", "environment_keys", "lows", "highs", "launches", "missing")
+_COLUMNS = (
+    "moments", "values", "environment_keys", "lows", "highs", "launches", "missing", "sides",
+)  # fmt: skip
 
 
 class Moment(NamedTuple):
@@ -120,7 +122,10 @@ def days_since_1970(moment: str) -> float | None:
 
 
 # One row of the columns of `HistoryPoints`.
-_Row: TypeAlias = tuple[Moment, float, EnvironmentKey, float, float, tuple[float, ...], str | None]
+_Sides: TypeAlias = tuple[float, float] | None
+_Row: TypeAlias = tuple[
+    Moment, float, EnvironmentKey, float, float, tuple[float, ...], str | None, _Sides
+]
 
 
 class HistoryPoint(
@@ -142,6 +147,8 @@ class HistoryPoint(
         missing: Why there is no value, in words; None if there is one.
         environment_key: (what, which) of everything but the commit that may change a value,
             such as ("kernel", "6.1.0"). When one changes, another segment begins.
+        sides: The values of HEAD and of the anchor, of which `value` is the ratio; None if it is
+            none. In the series' `side_unit`.
     """
 
     at: str
@@ -152,6 +159,7 @@ class HistoryPoint(
     launches: tuple[float, ...]
     missing: str | None
     environment_key: EnvironmentKey
+    sides: tuple[float, float] | None = None
 
     @property
     def is_of_commit(self) -> bool:
@@ -187,11 +195,12 @@ class HistoryPoints(Sequence[HistoryPoint]):
         highs: Upper ends of the bounds, in the same way.
         launches: The launches' values of each point; empty if no point has any.
         missing: Why there is no value; empty if no point has a reason.
+        sides: What the values are ratios of; empty if they are none.
     """
 
     __slots__ = (
         "_environment_changes", "_value_count", "environment_keys", "highs", "launches", "lows",
-        "missing", "moments", "values",
+        "missing", "moments", "sides", "values",
     )  # fmt: skip
 
     def __init__(
@@ -204,6 +213,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         highs: array[float] = _EMPTY_COLUMN,
         launches: Sequence[tuple[float, ...]] = (),
         missing: Sequence[str | None] = (),
+        sides: Sequence[_Sides] = (),
     ) -> None:
         """Take columns.
 
@@ -212,7 +222,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         """
         n = len(moments)
         required: tuple[Sized, ...] = (values, environment_keys)
-        optional: tuple[Sized, ...] = (lows, highs, launches, missing)
+        optional: tuple[Sized, ...] = (lows, highs, launches, missing, sides)
         if any(len(column) != n for column in required) or any(
             len(column) not in {0, n} for column in optional
         ):
@@ -228,6 +238,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         self.lows, self.highs = (lows, highs) if bounded else (_EMPTY_COLUMN, _EMPTY_COLUMN)
         self.launches = tuple(launches) if any(launches) else ()
         self.missing = tuple(missing) if any(column is not None for column in missing) else ()
+        self.sides = tuple(sides) if any(sides) else ()
         self._environment_changes: tuple[int, ...] | None = None
         self._value_count: int | None = None
 
@@ -244,6 +255,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             highs=array("d", [high for _, high in ends]),
             launches=[point.launches for point in rows],
             missing=[point.missing for point in rows],
+            sides=[point.sides for point in rows],
         )
 
     @property
@@ -342,6 +354,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             highs=_join_numbers(self.highs, n, later.highs, m),
             launches=_join(self.launches, n, later.launches, m, ()),
             missing=_join(self.missing, n, later.missing, m, None),
+            sides=_join(self.sides, n, later.sides, m, None),
         )
 
     def __len__(self) -> int:
@@ -356,6 +369,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self.highs or repeat(math.nan),
             self.launches or repeat(()),
             self.missing or repeat(None),
+            self.sides or repeat(None),
             strict=False,  # `repeat` is infinite
         )
         return map(_point, rows)
@@ -377,6 +391,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self.highs[at] if self.highs else math.nan,
             self.launches[at] if self.launches else (),
             self.missing[at] if self.missing else None,
+            self.sides[at] if self.sides else None,
         )
         return _point(row)
 
@@ -400,6 +415,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self.environment_keys,
             self.launches,
             self.missing,
+            self.sides,
             *(column.tobytes() for column in columns),
         )
 
@@ -485,7 +501,7 @@ class UnreadPoints(HistoryPoints):
 
 
 def _point(row: _Row) -> HistoryPoint:
-    (at, run, commit), value, environment_key, low, high, launches, missing = row
+    (at, run, commit), value, environment_key, low, high, launches, missing, sides = row
     return HistoryPoint(
         at=at,
         run=run,
@@ -495,6 +511,7 @@ def _point(row: _Row) -> HistoryPoint:
         launches=launches,
         missing=missing,
         environment_key=environment_key,
+        sides=sides,
     )
 
 
@@ -520,6 +537,13 @@ ANCHOR_UNIT = "× anchor"
 ANCHOR_KEY, MACHINE_KEY = "anchor", "CPU model"
 # Between the anchor that values are relative to and the one that they were measured with.
 CHAINED = " through "
+
+
+def anchored_name(anchor: str) -> str:
+    """What stands in place of a host's name: ratios to an anchor are of any machine."""
+    return f"changing machines against {anchor}"
+
+
 # The schema of files that hold series.
 SERIES_SCHEMA = 3
 
@@ -581,6 +605,11 @@ class Series(Struct, frozen=True, kw_only=True, dict=True):
     def is_anchored(self) -> bool:
         """Whether its values are ratios to the anchor, measured on whatever machine came."""
         return self.project is None and self.host == ANCHORED
+
+    @property
+    def side_unit(self) -> str:
+        """The unit of both values that a ratio to the anchor is of."""
+        return self.unit.removeprefix(ANCHOR_UNIT).removeprefix(" in ") or "ns"
 
     @property
     def is_of_time(self) -> bool:

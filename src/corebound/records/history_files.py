@@ -79,6 +79,7 @@ class _PointsOfLine(
     highs: bytes = b""
     launches: list[tuple[float, ...]] = []
     missing: bytes = b""
+    sides: list[tuple[float, float] | None] = []
 
 
 class _Line(_PointsOfLine, frozen=True, kw_only=True):
@@ -97,6 +98,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     highs: bytes
     launches: list[tuple[float, ...]]
     missing: bytes
+    sides: list[tuple[float, float] | None]
 
 
 _encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
@@ -145,6 +147,7 @@ def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
             highs=_pack("d", item.points.highs),
             launches=[*item.points.launches],
             missing=_pack("i", map(tables.missing.index, item.points.missing)),
+            sides=[*item.points.sides],
         )
         for item, moment_column, key_column in zip(series, moments, environment_keys, strict=True)
     )
@@ -242,6 +245,7 @@ class _SharedParts:
             highs=_unpack("d", columns.highs),
             launches=columns.launches,
             missing=_look_up(self._reasons, columns.missing),
+            sides=columns.sides,
         )
 
 

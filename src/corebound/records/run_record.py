@@ -23,6 +23,8 @@ LABEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 # Length of a commit's hash in a name; a tree's is as short as git's, because both appear together.
 _OF_COMMIT = 10
 _OF_TREE = 7
+# In revisions that are counted from another one: the next night, they are another commit.
+_RELATIVE = re.compile(r"HEAD|[~^@:]")
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -119,6 +121,16 @@ class Run(Struct, frozen=True, kw_only=True):
     tuning: RaceSetup | None = None
     labels: dict[str, str] = field(default_factory=dict)
     anchors: tuple[Commit, ...] = ()
+
+    def anchor_name(self, sha: str) -> str:
+        """An anchor by the tag or branch that the command gave and its hash, else by its hash."""
+        short, given = sha[:_OF_COMMIT], self._values_of("--anchor")
+        names = dict(zip((anchor.sha for anchor in self.anchors), given, strict=False))
+        name = names.get(sha, sha)
+        # One that is HEAD is not among the anchors, so that which name is whose is unknown.
+        if len(given) != len(self.anchors) or sha.startswith(name) or _RELATIVE.search(name):
+            return short
+        return f"{name} ({short})"
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None if it has none."""

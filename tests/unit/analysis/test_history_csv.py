@@ -6,7 +6,7 @@ import io
 from msgspec.structs import replace
 
 from corebound.analysis.history_csv import history_csv
-from corebound.records.history import HistoryPoints
+from corebound.records.history import ANCHORED, HistoryPoints
 from support.build import a_point, a_series
 from support.known import known
 
@@ -54,6 +54,19 @@ def test_every_circumstance_has_a_column_that_hides_no_other() -> None:
     assert (first["kernel"], first["memory"]) == ("6.1, patched", "")
     assert (second["kernel"], second["memory"]) == ("", "8 GiB")
     assert (third["kernel"], third["memory"]) == ("", "")
+
+
+def test_beside_a_ratio_to_an_anchor_both_values_have_columns() -> None:
+    points = HistoryPoints.of([a_point(1.25, sides=(5.0, 4.0)), a_point(None, day=1)])
+    others = a_series([1.0], scenario="other")
+    anchored = replace(a_series([1.0]), host=ANCHORED, points=points)
+
+    lines = read(history_csv([anchored, others]))
+
+    assert [(line["figure of HEAD"], line["figure of anchor"]) for line in lines] == [
+        ("5", "4"), ("", ""), ("", ""),
+    ]  # fmt: skip
+    assert "figure of HEAD" not in read(history_csv([others]))[0]
 
 
 def test_text_that_a_spreadsheet_would_run_is_inert() -> None:

@@ -17,7 +17,8 @@ The JSON of points has:
 - `series`: by anchor, each with `project`, `scenario`, `host`, `cell` and `unit`; `column`, an
   index; `environment`, as (index, number of points) for each stretch of points; `missing`, the
   points without a value by reason; `scale`; and `value`, `low` and `high`, null where there is
-  none, the latter two empty if no point has an interval.
+  none, the latter two empty if no point has an interval. `sides`, of ratios to an anchor: the
+  values of HEAD and those of the anchor, with null where there are none.
 - To compare two points of an imported series as `stats.history.pairwise` does: `changes`, the first
   points after its clear changes, null if it was not analysed; `margin`; `more_is_better`; and
   `reach`, the factor from half an interval, of logarithms, to 95 %.
@@ -145,6 +146,7 @@ def points_document(
             "environment": stretches[id(keys)],
             "missing": _by_reason(points),
             **_packed(points),
+            **_sides(points),
             **(_comparable(series, history) if series.project is not None else {}),
         }
     return {
@@ -190,6 +192,13 @@ def _by_reason(points: HistoryPoints) -> dict[str, list[int]]:
         if why:
             groups.setdefault(why, []).append(at)
     return groups
+
+
+def _sides(points: HistoryPoints) -> dict[str, Any]:
+    if not points.sides:
+        return {}
+    rows = np.array([sides or (math.nan, math.nan) for sides in points.sides])
+    return {"sides": [*map(_numbers, rows.T)]}
 
 
 def _packed(points: HistoryPoints) -> dict[str, Any]:

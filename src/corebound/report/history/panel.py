@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import (
     ChangeHistory,
@@ -276,12 +277,25 @@ def history_panel(
         environment_changes=borders,
         changing_values=() if borders else changing_values(all_series),
         points=latest_points(all_series, most=most_nights),
+        sides=_sides(all_series),
         zoom=zoom_data(
             all_series, levels, [change for change, _ in pairs], line,
             length=length, borders=[border.at for border in borders],
         ),
         is_ordinal=line.is_ordinal,
     )  # fmt: skip
+
+
+def _sides(all_series: Sequence[Series]) -> tuple[Content, ...]:
+    """Both values that ratios to an anchor are of: what each is called, and their unit."""
+    values = [
+        value for series in all_series for both in series.points.sides for value in both or ()
+    ]
+    if not values:
+        return ()
+    first = replace(all_series[0], unit=all_series[0].side_unit)
+    length, unit = display_unit(first, values)
+    return tuple(Content(name=name, unit=unit, length=length) for name in ("HEAD", "anchor"))
 
 
 def _ends(points: HistoryPoints) -> Iterator[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -39,6 +40,9 @@ _REACH = normal_quantile((1 + CONFIDENCE) / 2)
 _HALF = 0.5
 # Nothing is more exact than this, as a logarithm.
 _LEAST_ERROR = 1e-6
+
+# The commit in an anchor's name.
+_HASH = re.compile(r"\w+")
 
 _Evidence: TypeAlias = dict[str, tuple[float, float]]
 
@@ -158,10 +162,20 @@ def chained(series: Series, history: HistoryArrays) -> Series:
 
     The ratio of both anchors is the mean over the nights that measured both, see `_level`. Earlier
     points are multiplied by it, and their `anchor` says how uncertain that makes them together.
-    Without such nights nothing relates the anchors, and a new segment begins.
+    Without such nights nothing relates the anchors, and a new segment begins. An anchor has
+    its latest name: a tag may come later than the nights.
     """
+    named = [dict(key)[ANCHOR_KEY] for key in series.points.environment_keys]
+    hashes = [_HASH.findall(name)[-1] for name in named]
+    latest_names = dict(zip(hashes, named, strict=True))
+    names = [latest_names[each] for each in hashes]
     points = [*series.points]
-    names = [dict(point.environment_key)[ANCHOR_KEY] for point in points]
+    if names != named:
+        points = [
+            replace(point, environment_key=_with_anchor(point.environment_key, name))
+            for point, name in zip(points, names, strict=True)
+        ]
+        series = replace(series, points=HistoryPoints.of(points))
     anchors = [*dict.fromkeys(reversed(names))]
     if len(anchors) < 2:
         return series

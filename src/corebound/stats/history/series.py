@@ -23,6 +23,7 @@ from corebound.records.history import (
     HistoryPoint,
     HistoryPoints,
     Series,
+    anchored_name,
 )
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
@@ -123,7 +124,7 @@ def _anchored_point(
     )
     alone = _series(run, source, scenario, head)
     point = alone.points[0]
-    value, bounds, missing = None, None, point.missing
+    value, bounds, missing, sides = None, None, point.missing, None
     ratios: tuple[float, ...] = ()
     if compared:
         # A rate is the reciprocal of a time, in which launches are compared.
@@ -132,6 +133,8 @@ def _anchored_point(
         ends = compared.speedup_interval
         bounds = ends and tuple(sorted((ends[0] ** up, ends[1] ** up)))
         ratios = tuple(ratio**up for _, ratio in compared.per_block)
+        of_anchor = pinned and value_of(pinned)
+        sides = (point.value, of_anchor) if point.value and of_anchor else None
     elif missing is None:
         # Nothing is known of HEAD then, and it has not failed.
         reason = _missing(pinned, anchor) if pinned and anchor else "it was not launched"
@@ -139,7 +142,7 @@ def _anchored_point(
     return replace(
         alone,
         host=ANCHORED,
-        host_name="changing machines",
+        host_name=anchored_name(run.anchor_name(sha)),
         title=alone.title.removesuffix(": by commit"),
         cell=key,
         unit=ANCHOR_UNIT if alone.unit == "ns" else f"{ANCHOR_UNIT} in {alone.unit}",
@@ -158,6 +161,7 @@ def _anchored_point(
                     launches=ratios,
                     missing=missing,
                     environment_key=_anchored_key(point.environment_key, run, sha),
+                    sides=sides,
                 )
             ]
         ),
@@ -239,7 +243,8 @@ def _without_values(part: Series) -> Iterator[HistoryPoint]:
     better = "more" if part.more_is_better else "less"
     why = f"{REFUSED}measured in {part.unit}, where {better} is better"
     return (
-        replace(point, value=None, bounds=None, launches=(), missing=why) for point in part.points
+        replace(point, value=None, bounds=None, launches=(), missing=why, sides=None)
+        for point in part.points
     )
 
 
@@ -295,7 +300,7 @@ def _anchored_key(alone: EnvironmentKey, run: Run, anchor: str) -> EnvironmentKe
     if lock is not None:
         # A build of another night may have other packages than HEAD's.
         kept["anchor's environment"] = lock_digest([lock], lock.name)
-    return (*kept.items(), (ANCHOR_KEY, anchor[:10]), (MACHINE_KEY, run.host.cpu_model))
+    return (*kept.items(), (ANCHOR_KEY, run.anchor_name(anchor)), (MACHINE_KEY, run.host.cpu_model))
 
 
 def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:

@@ -152,5 +152,19 @@ def test_without_such_nights_a_new_anchor_begins_anew() -> None:
     assert told(series) == []
 
 
+def test_an_anchor_that_gets_a_tag_later_begins_no_segment() -> None:
+    series = anchored_nights({})
+    named = [
+        tuple((name, "v1 (a1)" if name == "anchor" else which) for name, which in key)
+        for key in series.points.environment_keys[20:]
+    ]
+    keys = [*series.points.environment_keys[:20], *named]
+    series = replace(series, points=series.points.with_environment_keys(keys))
+
+    series = chained(series, arrays_of(series))
+
+    assert {dict(key)["anchor"] for key in series.points.environment_keys} == {"v1 (a1)"}
+
+
 def test_a_change_after_a_move_is_found_in_the_joined_history() -> None:
     assert [at for at, _ in told(moved(4, change=1.04))] == [34]

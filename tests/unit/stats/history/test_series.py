@@ -111,38 +111,72 @@ def test_a_point_is_of_the_commit_that_was_built_not_of_the_suites_own() -> None
     assert series.reproduce[3:5] == ("--config", "../lib/asv.conf.json")
 
 
-def test_an_anchor_built_with_other_packages_begins_a_segment() -> None:
-    def night(day: int, numpy: str) -> Series:
-        commits = [
-            Commit(sha=sha * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
-            for sha in "ab"
-        ]
-        locks = tuple(
-            EnvironmentLock(
-                name=commit.name, sha256="", python="3.11.2", packages=packages, commit=commit
-            )
-            for commit, packages in zip(commits, ((numpy,), ("numpy==2.0",)), strict=True)
+def anchored_night(day: int, *, numpy: str = "numpy==2", argv: tuple[str, ...] = ()) -> Series:
+    """A night of an anchor, a, and of HEAD, b, which takes twice as long."""
+    commits = [
+        Commit(sha=sha * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
+        for sha in "ab"
+    ]
+    locks = tuple(
+        EnvironmentLock(
+            name=commit.name, sha256="", python="3.11.2", packages=packages, commit=commit
         )
-        launches = tuple(
-            a_launch(
-                cell=replace(
-                    CELLS[0],
-                    axes=(("commit", commit.name), *CELLS[0].axes),
-                    commit=commit.name,
-                    environment=commit.name,
-                )
-            )
-            for commit in commits
+        for commit, packages in zip(commits, ((numpy,), ("numpy==2.0",)), strict=True)
+    )
+    launches = tuple(
+        a_launch(
+            workers=(a_worker(wall_ns=(5_000 * (at + 1),) * 30),),
+            cell=replace(
+                CELLS[0],
+                axes=(("commit", commit.name), *CELLS[0].axes),
+                commit=commit.name,
+                environment=commit.name,
+            ),
         )
-        run, _ = a_night(day, launches=launches)
-        (series,) = series_of_run(
-            replace(run, anchors=tuple(commits[:1]), environments=locks), launches
-        )
-        return series
+        for at, commit in enumerate(commits)
+    )
+    run, _ = a_night(day, launches=launches)
+    anchored = replace(run, anchors=tuple(commits[:1]), environments=locks, argv=argv)
+    (series,) = series_of_run(anchored, launches)
+    return series
 
-    (series,) = joined(night(day, f"numpy=={2 if day < 3 else 1}") for day in (1, 2, 3))
+
+def test_an_anchor_built_with_other_packages_begins_a_segment() -> None:
+    nights = [anchored_night(day, numpy=f"numpy=={2 if day < 3 else 1}") for day in (1, 2, 3)]
+
+    (series,) = joined(nights)
 
     assert series.points.environment_changes == (2,)
+
+
+def test_a_ratio_to_an_anchor_keeps_both_values() -> None:
+    (point,) = anchored_night(1).points
+
+    assert point.value == 2
+    assert point.sides == pytest.approx((10_000, 5_000))
+    (kept,) = history_files.unpack(history_files.pack([anchored_night(1)]))
+    assert [*kept] == [point]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (("--anchor", "v1.2"), "v1.2 (aaaaaaaaaa)"),
+        (("--anchor=release/1",), "release/1 (aaaaaaaaaa)"),
+        (("--anchor", "a" * 40), "aaaaaaaaaa"),
+        # The next night, these are other commits.
+        (("--anchor", "HEAD~3"), "aaaaaaaaaa"),
+        # One of them is HEAD, and it is unknown which.
+        (("--anchor", "v1.3", "--anchor", "v1.2"), "aaaaaaaaaa"),
+    ],
+)
+def test_an_anchor_has_the_name_that_the_user_gave_beside_its_hash(
+    given: tuple[str, ...], name: str
+) -> None:
+    series = anchored_night(1, argv=("run", "scenarios", *given))
+
+    assert dict(series.points.environment_keys[0])["anchor"] == name
+    assert name in series.host_name
 
 
 def test_runs_join_to_one_series_per_cell_oldest_first() -> None:
