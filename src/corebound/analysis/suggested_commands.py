@@ -231,7 +231,8 @@ def triage_commands(entry: CommitEntry, built: Container[str]) -> TriageCommands
         built: The ids of our own series that measure builds of the commits under test.
     """
     is_pending = entry.is_regression and entry.status in {"new", "open"}
-    words = ("corebound", "regressions", "--accept", entry.id, "--because", "REASON")
+    metric = _metric(entry.leading.benchmarks[0].largest.series)
+    words = ("corebound", "regressions", *metric, "--accept", entry.id, "--because", "REASON")
     return TriageCommands(
         compare=_compare_commits(entry, built),
         bisect=_bisect(entry, built),
@@ -255,6 +256,7 @@ def _compare_commits(entry: CommitEntry, built: Container[str]) -> CommandLine |
         files = dict.fromkeys(_scenario_file(series) for series in buildable)
         arguments = ["corebound", "compare-commits", *commits, *files]
         arguments += (*_option(buildable[0], "--profile"), *_option(buildable[0], "--config"))
+        arguments += _metric(buildable[0])
         cells = {each.change.series.cell for each in entry.leading.changes}
         if len(files) == 1 and len(cells) <= _MOST_COMPARED and _has_cells(buildable[0]):
             arguments += [word for cell in sorted(cells) for word in ("--only", cell)]
@@ -268,7 +270,8 @@ def _compare_commits(entry: CommitEntry, built: Container[str]) -> CommandLine |
     runs = (largest.last_good.run, largest.first_bad.run)
     if runs[0] is None or runs[1] is None:
         return None
-    return CommandLine(shlex.join(("corebound", "compare", runs[0], runs[1])))
+    words = ("corebound", "compare", runs[0], runs[1], *_metric(largest.series))
+    return CommandLine(shlex.join(words))
 
 
 def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
@@ -280,7 +283,7 @@ def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
     if series.id in built:
         arguments = ["corebound", "bisect", *commits, "--scenario", _scenario_file(series)]
         arguments += ("--cell", series.cell) if _has_cells(series) else ()
-        arguments += _option(series, "--config")
+        arguments += (*_option(series, "--config"), *_metric(series))
         return CommandLine(shlex.join(arguments))
     if series.reproduce[:3] != ("asv", "run", "--bench") or _is_of_existing(series):
         return None
@@ -292,6 +295,11 @@ def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
 def _scenario_file(series: Series) -> str:
     """The file in the command of one of our own series: `corebound run FILE …`."""
     return series.reproduce[2]
+
+
+def _metric(series: Series) -> tuple[str, ...]:
+    """The option that judges what a series is of."""
+    return ("--metric", "memory") if series.metric else ()
 
 
 def _option(series: Series, name: str) -> tuple[str, ...]:

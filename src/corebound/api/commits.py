@@ -96,6 +96,7 @@ def bisect(
     only: Sequence[str] = (),
     launches: int | None = None,
     budget_s: Budget | None = None,
+    metric: JudgedBy = "time",
     fresh: bool = False,
     config: str | PathLike[str] = CONFIG,
     records: str | PathLike[str] = RECORDS,
@@ -103,7 +104,7 @@ def bisect(
     wait_s: float = 60.0,
     notify: Callable[[str], object] | None = None,
 ) -> Bisection:
-    """Find the commit that changed a cell's time, as `corebound bisect` does.
+    """Find the commit that changed a cell's time or memory, as `corebound bisect` does.
 
     Args:
         good: A commit before the change.
@@ -113,6 +114,7 @@ def bisect(
         only: Axes that select it instead, such as `binding=none,threads=2`.
         launches: The most launches of each commit; None uses the scenario's.
         budget_s: End after this many seconds; None is no limit.
+        metric: What to judge: `time`, or `memory`, the peak RSS.
         fresh: Whether to ignore launches of this search that are recorded already.
         config: The asv.conf.json of the project under test.
         records: The folder of records, where the runs are kept.

@@ -43,6 +43,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         recorded: The number of recorded runs of each host, by its id; empty if `records` has all.
         profiles: Imported operator profiles.
         series: Histories: our own, joined over the runs, and imported ones.
+        memory: Histories of the peak memory of our own.
         past: The results of each cell in all runs, including calibrations and reproductions. They
             show how much two runs differ without a change.
         decisions: Decisions that people made about changes, in the order of their file.
@@ -71,6 +72,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     recorded: Mapping[str, int] = field(default_factory=dict)
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
+    memory: Sequence[Series] = ()
     past: PastResults = field(default_factory=dict)
     decisions: Sequence[Decision] = ()
     confirmations: Sequence[Confirmation] = ()
@@ -97,11 +99,13 @@ class PageContext(Struct, frozen=True, kw_only=True):
     Attributes:
         now: ISO timestamp to put on the pages.
         history: All series with their changes, and the decisions about them.
+        memory: The same of peak memory.
         calibrations: Calibrations of any host and scenario.
         races: What races of `corebound tune` decided, by the scenario's name and the host's id.
     """
 
     now: str
     history: ChangeHistory = EMPTY_HISTORY
+    memory: ChangeHistory = EMPTY_HISTORY
     calibrations: Sequence[Calibration] = ()
     races: Mapping[tuple[str, str], RaceDecision] = field(default_factory=dict)

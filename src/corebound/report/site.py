@@ -80,15 +80,15 @@ def render_pages(
     # written.
     asked = [(pair.before, pair.after) for pair in inputs.compared if pair.project is None]
     compared = comparisons(inputs.records, asked, inputs.past)
-    history = build_change_history(
-        inputs.series,
-        results,
+    build_history = partial(
+        build_change_history,
+        results=results,
         decisions=inputs.decisions,
         confirmations=inputs.confirmations,
-        cache=inputs.cache,
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "searching for changes in series"),
     )
+    history = build_history(inputs.series, cache=inputs.cache)
     commits = [
         compare_imported_commits(pair.project, pair.before, pair.after, history)
         for pair in inputs.compared
@@ -98,6 +98,7 @@ def render_pages(
     context = PageContext(
         now=inputs.now,
         history=history,
+        memory=build_history(inputs.memory),
         calibrations=inputs.calibrations,
         races=races(result for result, _ in inputs.tunings if result.run.id not in lost),
     )
@@ -193,7 +194,10 @@ def _scenarios(
         )
         if operators := downloads.operators_csv(result):
             yield f"data/{name}.operators.csv", operators
-        if all_series := listed_series(result, context.history):
+        if all_series := (
+            *listed_series(result, context.history),
+            *(listed_series(result, context.memory) if page.memory else ()),
+        ):
             yield f"data/{name}.history.csv", history_csv(all_series)
             moments = SharedMoments(all_series)
             points = {**moments.document(), **points_document(all_series, moments)}

@@ -69,7 +69,8 @@ def data_of(page: str, kind: str = "csv") -> str:
 
 def series_url(series: Series) -> str:
     """The page that shows a series, with the fragment of its place there."""
-    anchor = "history" if series.project is None else series_anchor(series)
+    place = "memory" if series.metric else "history"
+    anchor = place if series.project is None else series_anchor(series)
     return f"{series_page(series)}#{anchor}"
 
 
@@ -124,8 +125,9 @@ def series_address(shown: Series | CommitEntry) -> str:
 
 
 def pages_at(site: str, metric: JudgedBy = "time") -> Callable[[Series | CommitEntry], str]:
-    """What gives the address of a series or a commit; empty for memory: the site shows times."""
-    return partial(place_of, site=site) if metric == "time" else lambda _: ""
+    """What gives the address of a series or a commit; a page of commits shows those of times."""
+    place = partial(place_of, site=site)
+    return place if metric == "time" else lambda one: place(one) if isinstance(one, Series) else ""
 
 
 def place_of(shown: Series | CommitEntry, site: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec.structs import replace
 
 from corebound.analysis.json_documents import attributes
+from corebound.analysis.peak_memory import MEMORY_MARGIN
 from corebound.analysis.wording import count, total_time
 from corebound.asv_bridge.project import open_project
 from corebound.errors import NO_ANSWER, InputError, LaunchError
@@ -18,6 +19,7 @@ from corebound.machine.doctor.result import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import OfOneCell, cell_identity
+from corebound.scenario.metrics import PEAK_MEMORY
 from corebound.stats.bisection import (
     BisectionOutcome,
     LaunchRequest,
@@ -36,7 +38,7 @@ from corebound.workflow.comparison_sides import load_comparable, repeat_for_comm
 from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.forecast import forecast_tasks
 from corebound.workflow.host_checks import preflight
-from corebound.workflow.options import Argument, Files, Option
+from corebound.workflow.options import Argument, Files, Metric, Option
 from corebound.workflow.prepare import PreparedRun, RunRequest, prepare_comparison, with_launches
 from corebound.workflow.scenarios import LoadedScenario
 
@@ -127,8 +129,8 @@ class BisectRequest(RunRequest, frozen=True, kw_only=True):
     """The commits to search among, and one cell."""
 
     options: ClassVar = (
-        "good", "bad", "scenario", "cell", "only", "launches", "budget_s", "fresh", "unlocked",
-        "wait_s", "config", "records",
+        "good", "bad", "scenario", "cell", "only", "launches", "budget_s", "metric", "fresh",
+        "unlocked", "wait_s", "config", "records",
     )  # fmt: skip
 
     good: Annotated[str, Argument("Commit before the change.")]
@@ -140,11 +142,12 @@ class BisectRequest(RunRequest, frozen=True, kw_only=True):
         int | None,
         Option("Maximum launches of each commit; default: the scenario's.", min=3, max=1000),
     ] = None
+    metric: Metric = "time"
     fresh: Annotated[bool, Option("Ignore recorded launches of this search.")] = False
 
 
 def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
-    """Search the commits between two for the one that changed a cell's time.
+    """Search the commits between two for the one that changed a cell's time or memory.
 
     Raises:
         InputError: One commit does not follow the other, or the request has several cells.
@@ -174,7 +177,9 @@ def bisect_commits(request: BisectRequest, reporter: Reporter) -> BisectResult:
         ending = bisection.search()
     return BisectResult(
         project=project.name,
-        measured=loaded.cells[0],
+        measured=loaded.cells[0]
+        if request.metric == "time"
+        else replace(loaded.cells[0], metrics=(PEAK_MEMORY,)),
         commits=bisection.commits,
         ending=ending,
         is_merge=project.is_merge(bisection.commits[ending.bad]),
@@ -225,7 +230,9 @@ class _Bisection:
             len(self.commits) - 1,
             least=self.min_launches,
             most=self.max_launches,
-            margin=self.loaded.scenario.measure.margin,
+            margin=self.loaded.scenario.measure.margin
+            if self.request.metric == "time"
+            else MEMORY_MARGIN,
         )
         try:
             request = next(searching)
@@ -244,7 +251,8 @@ class _Bisection:
         """The noise floor of the cell's scenario, for the number of launches of the result."""
         ends = (ending.good, ending.bad)
         with_both = [run for indices, run in self.runs.items() if {*ends} <= {*indices}]
-        if not with_both:
+        # A noise floor is of times.
+        if not with_both or self.request.metric != "time":
             return ()
         prepared = with_both[-1]
         succeeded = [
@@ -272,14 +280,13 @@ class _Bisection:
         result = execute_run(replace(prepared, tasks=tasks), self.budget, self.reporter)
         self.runs[ask.places] = replace(prepared, done=result.launches)
         is_out_of_time = result.ending == "out of time"
+        judged = result.judged_by(self.request.metric).launches
         launched = {launch.cell.commit for launch in result.launches}
         if is_out_of_time and any(
             short_name(self.commits[index]) not in launched for index in ask.places
         ):
             raise OutOfTimeError
-        summaries = {
-            index: self._summary(index, result.launches, ask.launches) for index in ask.places
-        }
+        summaries = {index: self._summary(index, judged, ask.launches) for index in ask.places}
         results = LaunchResults(
             log_ratios={
                 (first, second): log_ratios(summaries[first], summaries[second])

@@ -138,6 +138,8 @@ def write_site(
     if not (runs or profiles or imported or tunings):
         warn(f"no records in {records}: measure first with `corebound run`")
     own_series = run_index.joined_folders(folders)
+    # Faults of the same files are known by now.
+    of_memory = run_index.indexed_folders(records, [], metric="memory")
     with cached_change_points(records, all_series=not only) as cache:
         inputs = select_content(
             SiteInputs(
@@ -146,6 +148,7 @@ def write_site(
                 recorded=recorded,
                 profiles=profiles,
                 series=(*own_series, *pooled_series(own_series, classes), *imported),
+                memory=run_index.joined_folders(folder for folder, _ in of_memory),
                 past=past,
                 decisions=decisions,
                 confirmations=confirmations,

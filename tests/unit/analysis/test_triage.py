@@ -280,6 +280,14 @@ def test_commits_that_are_built_are_compared_and_bisected_by_measuring(
     assert "Bisect" not in lines_of(entry)
 
 
+def test_the_commands_of_a_change_of_memory_judge_memory() -> None:
+    (entry,) = entries_of(replace(own("sum"), metric="peak memory", unit="MiB"))
+
+    lines = [*lines_of(entry, built=True).values(), lines_of(entry)["Compare"]]
+
+    assert all("--metric memory" in line for line in lines), lines
+
+
 def test_only_pending_regressions_can_be_acknowledged() -> None:
     (gain,) = entries_of(a_stepped_series("a", 0.8))
 

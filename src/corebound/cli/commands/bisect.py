@@ -19,13 +19,14 @@ from corebound.workflow.comparison_sides import short_name
 
 
 def bisect(request: BisectRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Find the commit that made a cell slower or faster.
+    """Find the commit that made a cell slower or faster, or changed its memory.
 
     The search compares commits between GOOD and BAD, and tolerates noise.
 
     Examples:
         corebound bisect v1.2 main --scenario hashing.yaml
         corebound bisect v1.2 main --scenario hashing.yaml --cell threads=1
+        corebound bisect v1.2 main --scenario hashing.yaml --metric memory
     """
     result = bisect_commits(
         request,

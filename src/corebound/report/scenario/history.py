@@ -20,6 +20,12 @@ _NIGHTS = 10
 _MOST_ELSEWHERE = 20
 
 
+def memory_history(result: ScenarioResult, memory: ChangeHistory) -> Content | None:
+    """The history of the peak memory of a scenario's cells; None if it has no change."""
+    changed = any(memory.all_changes_of(series) for series in listed_series(result, memory))
+    return scenario_history(result, memory) if changed else None
+
+
 def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Content | None:
     """The history of a scenario's cells; None if no cell has two points."""
     all_series = listed_series(result, history)

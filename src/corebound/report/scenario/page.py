@@ -14,7 +14,7 @@ from corebound.report.elements import Head, Page, action_of
 from corebound.report.inputs import PageContext
 from corebound.report.scenario.configurations import configurations
 from corebound.report.scenario.heat_map import heat_map
-from corebound.report.scenario.history import scenario_history
+from corebound.report.scenario.history import memory_history, scenario_history
 from corebound.report.scenario.launches import (
     launch_rows,
     trace_panels,
@@ -68,6 +68,7 @@ def scenario_page(
         serving=serving(result),
         thread_activity=thread_activity(result, shown),
         history=scenario_history(result, context.history),
+        memory=memory_history(result, context.memory),
         operators=operators(result, traces=traces or {}),
         scaling=scaling(result),
         placements=() if axis == ("commit",) else placed_cells(result),

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
@@ -10,7 +12,9 @@ from corebound.analysis.scenario_result import analyse_scenario
 from corebound.present.sections import Marked
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
+from corebound.report import site
 from corebound.report.elements import Content
+from corebound.report.inputs import SiteInputs
 from corebound.report.scenario.history import scenario_history
 from corebound.scenario.matrix import expand
 from support.build import a_placement, a_run, a_scenario, a_series, timed_blocks
@@ -42,6 +46,34 @@ def history_in(all_series: Sequence[Series], decisions: Sequence[Decision] = ())
     )
     assert page is not None
     return page
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.1])
+def test_a_page_has_the_history_of_memory_if_that_changed(tmp_path: Path, ratio: float) -> None:
+    launches = [
+        launch
+        for cell in expand(SCENARIO, "s.yaml")
+        for launch in timed_blocks(
+            cell, TIMES_MS[cell.binding.mode], placement=a_placement(cpus=(0,), bound=False)
+        )
+    ]
+    memory = replace(_nights("none", ratio), metric="peak memory", unit="MiB")
+
+    site.write(
+        SiteInputs(
+            records=[(RUN, tuple(launches))],
+            now="2026-03-01T00:00:00Z",
+            series=[_nights("none", 1.0)],
+            memory=[memory],
+        ),
+        tmp_path,
+    )
+
+    page = (tmp_path / "scenario" / f"{SCENARIO.name}.html").read_text()
+    assert ('id="memory"' in page) is (ratio > 1)
+    assert 'id="history"' in page
+    csv = (tmp_path / "data" / f"{SCENARIO.name}.history.csv").read_text()
+    assert (",MiB," in csv) is (ratio > 1)
 
 
 def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
