@@ -273,8 +273,7 @@ def cloned(folder: Path, *runners: str) -> Path:
 
 def on_github(clone: Path, job: str, **given: str) -> tuple[list[int], str, str]:
     """Run a job's steps as a runner does: exit codes, the summary, and what was said last."""
-    summary = clone / "reports" / "summary.md"
-    summary.parent.mkdir(exist_ok=True)
+    summary = clone.with_name("summary.md")
     summary.unlink(missing_ok=True)
     completed = [
         # The shell of steps that name none.
@@ -328,18 +327,44 @@ def test_githubs_nightly_job_publishes_the_site(clone: Path) -> None:
     assert "shop.prices:total" in git(clone, "show", f"{origin[0]}:index.html")
 
 
-def test_a_rented_runner_finds_the_records_of_the_nights_before(tmp_path: Path) -> None:
-    first = cloned(tmp_path, "--hosted", "--github")
-    second = tmp_path / "next"
-    git(tmp_path, "clone", "--quiet", "--no-hardlinks", str(first.parent / "shop"), str(second))
+@pytest.mark.parametrize("service", ["github", "gitlab"])
+def test_a_rented_runner_finds_what_nights_measured_and_users_accepted(
+    tmp_path: Path, service: str
+) -> None:
+    first = cloned(tmp_path, "--hosted", f"--{service}")
 
-    nights = [on_github(night, "nightly", COREBOUND_WEBHOOK="") for night in (first, second)]
+    def another(name: str, *options: str) -> Path:
+        git(tmp_path, "clone", "--quiet", *options, str(tmp_path / "shop"), name)
+        return tmp_path / name
 
-    for codes, _, message in nights:
-        assert set(codes) == {0}, message
-    corebound(second, "export", "history", "--out", "points.csv")
-    points = (second / "points.csv").read_text().splitlines()
-    assert len([point for point in points if "× anchor" in point]) == len(nights), points
+    def night(clone: Path) -> None:
+        if service == "github":
+            codes, _, message = on_github(clone, "nightly", COREBOUND_WEBHOOK="")
+            assert set(codes) == {0}, message
+        else:
+            ended = on_gitlab(clone, "speed-nightly")
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+
+    night(first)
+    # A second night begins, and ends after a user has pushed a decision.
+    second = another("second")
+    user = another("user", "--branch", "corebound-records")
+    (user / "regressions.yaml").write_text("schema: 1\ndecisions: []\n")
+    git(user, "add", "--all")
+    git(user, "commit", "--quiet", "--message", "accept it")
+    hook = second / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/bin/sh\nunset $(git rev-parse --local-env-vars)\ngit -C {user} push\n")
+    hook.chmod(0o700)
+    night(second)
+
+    last = another("last")
+    git(last, "worktree", "add", "--quiet", "reports", "corebound-records")
+    corebound(last, "export", "history", "--out", "points.csv")
+    points = (last / "points.csv").read_text().splitlines()
+    assert len([point for point in points if "× anchor" in point]) == 2, points
+    assert sorted(file.name for file in (last / "reports").iterdir()) == [
+        ".git", ".gitignore", "records", "regressions.yaml",
+    ]  # fmt: skip
 
 
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
