@@ -225,7 +225,7 @@ def test_a_server_that_misbehaves_is_a_failed_launch_with_its_output(
 ) -> None:
     outcome = served(tmp_path, mode, **changes)
 
-    assert outcome.status == "failed"
+    assert (outcome.status, outcome.ended_by) == ("failed", None)
     assert reason in (outcome.reason or "")
     assert "starting" in outcome.log
     assert "BrokenPipeError" not in outcome.log  # the generator's
@@ -248,6 +248,13 @@ def test_a_process_that_a_server_leaves_behind_is_named_and_ended(
     assert outcome.status == "failed"
     assert "left python" in (outcome.reason or "")
     assert outcome.leftover_processes
+
+
+def test_a_launch_that_times_out_while_its_server_ends_names_what_is_left(tmp_path: Path) -> None:
+    outcome = served(tmp_path, "leaking", measure={"timeout_s": 5.0})
+
+    assert outcome.status == "timed-out"
+    assert "stop of python" in (outcome.reason or "")
 
 
 def test_a_port_that_another_program_has_is_not_measured_instead(tmp_path: Path) -> None:

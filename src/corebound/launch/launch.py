@@ -88,17 +88,18 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
 def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
     """The reason and the fix for a launch that passed its deadline."""
     return (
-        f"the launch was still in `{phase}` after {timeout_s:g} s.",
+        f"the launch was still in `{phase}` after {round(timeout_s, 2):g} s.",
         "Increase `measure.timeout_s`, or reduce the iterations.",
     )
 
 
-def too_slow(phase: str, share_s: float) -> tuple[str, str]:
-    """The reason and the fix for a launch that a budget left no more time."""
-    return (
-        f"too slow for this budget: it was still in `{phase}` after {share_s:.3g} s, its share.",
-        "Use a larger --budget.",
-    )
+def too_slow(reason: str) -> tuple[str, str]:
+    """The reason and the fix for a launch that timed out because of a budget.
+
+    Args:
+        reason: As of `timed_out`.
+    """
+    return f"too slow for this budget: {reason}", "Use a larger --budget."
 
 
 def deviated(evidence: Sequence[str]) -> str:
@@ -235,10 +236,11 @@ class _Session:
                 self._dismiss()
         except _TimedOutError:
             self._is_cut = self._has_share
+            limit_s = self._spec.share_s if self._is_cut else None
+            timed = timed_out(self._phase(), limit_s or self._spec.timeout_s)
+            status, reason = "timed-out", timed
             if self._is_cut:
-                status, reason = "dropped", too_slow(self._phase(), self._spec.share_s or 0.0)
-            else:
-                status, reason = "timed-out", timed_out(self._phase(), self._spec.timeout_s)
+                status, reason = "dropped", too_slow(timed[0])
         except _WorkerFailedError:
             failure = self._failure()
             status, reason = "failed", (f"in `{failure.during}`: {failure.what}", failure.fix)

@@ -102,7 +102,7 @@ class CellProgress(Struct, kw_only=True):
         """The result, whose fix says what follows from it, or why it had a limit of its own."""
         limit_s, own_limit_s = job.planned.measure.timeout_s, self.planned.measure.timeout_s
         if result.status == "timed-out" and job.share_s is not None and job.share_s <= limit_s:
-            reason, fix = too_slow("request", job.share_s)
+            reason, fix = too_slow(result.reason or "")
             return replace(result, status="dropped", reason=reason, fix=fix, share_s=job.share_s)
         if result.status == "timed-out" and limit_s < own_limit_s and self.launches:
             fix = "Earlier launches took a tenth of that or less: it seems to hang."

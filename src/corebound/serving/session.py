@@ -114,6 +114,7 @@ class _Session:
         self._monitor = self._new_monitor(())
         self._served: Served | None = None
         self._root: int | None = None
+        self._is_stopped = False
         self._quota: float | None = None
         self._open = ExitStack()
 
@@ -127,8 +128,10 @@ class _Session:
             status, reason = "timed-out", launch.timed_out(self._phase, self._spec.timeout_s)
         except CoreboundError as error:
             status, reason = "failed", (f"in `{self._phase}`: {error.what}", error.fix)
-            code = self._processes.exit_code(self._root) if self._root is not None else None
-            is_killed = code is not None and protocol.ended_by(code) == "kill"
+            # Once it was asked to end, its exit code says nothing.
+            if self._root is not None and not self._is_stopped:
+                code = self._processes.exit_code(self._root)
+                is_killed = code is not None and protocol.ended_by(code) == "kill"
         finally:
             self._monitor.close()
             self._connection.close()
@@ -357,11 +360,14 @@ class _Session:
     def _stop(self, server: DeclaredServer) -> int:
         """Ask the server to stop, and require that nothing is left of it after `STOP_S`."""
         began_ns = time.monotonic_ns()
+        self._is_stopped = True
         if pids := self._tree():
             server.stop(pids)
         stop_by_s = time.monotonic() + STOP_S
         while (left := self._left()) and time.monotonic() < stop_by_s:
+            self._phase = f"stop of {', '.join(left)}"
             self._processes.wait(processes.POLL_S / 5)
+        self._phase = "stop"
         if left:
             raise ServerError(
                 what=f"it left {', '.join(left)} running {STOP_S:g} s after it was asked to end.",
