@@ -464,9 +464,13 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         return ()
     sentences = _certainty_of_race(result)
     fresh = min((finalist.summary.attempts for finalist in result.confirmed), default=0)
-    sentences.append(
+    made = (
         f"The ratios come from {count(fresh, 'fresh launch', 'fresh launches')} of each finalist,"
-        " made after the race, so that selecting the winner does not bias them."
+    )
+    sentences.append(
+        f"{made} made after the race, so that selecting the winner does not bias them."
+        if fresh
+        else "The ratios come from the race itself, whose selection favours the winner."
     )
     if result.advice == "inconclusive" and (ranges := _ranges(result)):
         sentences.append(ranges)
@@ -481,8 +485,8 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
         sentences.append(f"Winner and default were tied after {fresh}, so each got {most}.")
     if fresh < result.tuning.rule.confirm_blocks:
         sentences.append(
-            f"The budget ended before all {result.tuning.rule.confirm_blocks} of each were made;"
-            " `--resume` makes the others."
+            f"The budget ended before all {result.tuning.rule.confirm_blocks} fresh launches of"
+            " each were made; `--resume` makes the others."
         )
     if len(finalists.ties) > 1:
         known = names(result)

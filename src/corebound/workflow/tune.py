@@ -453,7 +453,7 @@ def budget_note(launch_s: float, candidates: int, rule: RaceRule) -> str | None:
         )
     if (with_time := screened_with_time(rule, launch_s)) < candidates:
         return (
-            f"{a_launch}, so the budget has time for some {with_time} of the {candidates}"
+            f"{a_launch}, so the budget has time for about {with_time} of the {candidates}"
             " configurations, the most promising ones. All need"
             f" {_about(least_budget_s(candidates, launch_s))}."
         )

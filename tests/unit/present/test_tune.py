@@ -62,6 +62,14 @@ def test_a_configuration_whose_launch_failed_is_no_part_of_what_the_race_is_sure
     assert numbers_in(failed) == [1]
 
 
+def test_ratios_without_fresh_launches_are_said_to_favour_the_winner() -> None:
+    times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
+
+    said = certainty(analyse_tuning(*a_tuned_run(times_ms, most=10)))  # all of the race
+
+    assert any("favours the winner" in sentence for sentence in said)
+
+
 def test_a_rate_is_shown_in_requests_per_second() -> None:
     times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
     result = analyse_tuning(*a_tuned_run(times_ms))
