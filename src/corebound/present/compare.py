@@ -315,7 +315,7 @@ def _notes(cells: Sequence[CellAtCommits]) -> Iterator[str]:
         if note := mode_text(cell.comparison):
             yield f"{cell.name}: {note}"
     for cell in cells:
-        if cell.cpu_differs:
+        if cell.cpu_differs and not _of_memory(cells):
             yield (
                 f"{cell.name}: the ratio of CPU times is {cell.cpu_ratio:.3f}×, outside that"
                 " interval. The elapsed time includes waiting or other programs."

@@ -125,6 +125,14 @@ def test_noise_floor_and_cpu_time_are_told_wherever_the_verdict_is() -> None:
     assert (cell["launches_needed"], cell["cpu_ratio"]) == (40, 1.5)
 
 
+def test_cpu_time_is_no_evidence_about_memory() -> None:
+    cell = replace(an_inconclusive_pair(cpu_ratio=1.5), is_memory=True)
+
+    text = on_a_terminal(replace(a_comparison(), cells=tuple(judge_together([cell]))))
+
+    assert "CPU times" not in text
+
+
 def test_the_table_fits_80_columns_also_with_an_inconclusive_verdict() -> None:
     cell = replace(
         an_inconclusive_pair(cpu_ratio=None),
