@@ -64,8 +64,7 @@ def prepare_anchored(
         resume: Whether to continue an identical run that was interrupted.
 
     Raises:
-        InputError: There are no files, no such commits, or more than two anchors.
-        BuildError: An anchor cannot be built.
+        InputError: There are no such files or commits, too many anchors, or one does not build.
         CoreboundError: The scenarios, environments or host do not allow the run.
     """
     if not request.files or len(anchors) > _MOST_ANCHORS or request.project_python is not None:
@@ -124,7 +123,8 @@ def _require_build(project: Project, commit: Commit, records: Path, notify: Noti
         needed = "the versions that it needs"
         if before is not None:
             needed = f"the versions of its last build ({', '.join(before.packages)})"
-        raise BuildError(
+        # As an error of the request: a night goes on after launches that failed.
+        raise InputError(
             what=f"the anchor can no longer be built: {error.what}",
             where=error.where,
             fix=f"Pin {needed} in `matrix` of that file, or move the anchor to a"
