@@ -32,14 +32,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.errors import LaunchError
-from corebound.machine.cgroups import (
-    Quota,
-    Throttling,
-    cpu_group,
-    hidden_group,
-    quotas,
-    throttling,
-)
+from corebound.machine import cgroups
 from corebound.machine.sysfs import LIVE, Files, Tree
 from corebound.planning.host_support import QuotaSupport
 from corebound.records.telemetry import QuotaUse
@@ -168,7 +161,7 @@ def quota_support(*, root: Path = _ROOT) -> QuotaSupport:
 
 def remove_abandoned(*, root: Path = _ROOT) -> None:
     """Remove what killed processes left in our cgroup and those above: cgroups, the controller."""
-    group = cpu_group(Files(root))
+    group = cgroups.cpu_group(Files(root))
     for parent in (root / folder for folder in (group.folders if group else ())):
         with contextlib.suppress(OSError):
             for folder in [path for path in parent.iterdir() if _NAME.fullmatch(path.name)]:
@@ -186,9 +179,9 @@ def _made(cpus: float, root: Path, stack: contextlib.ExitStack) -> Path:
     Raises:
         _Refused: it cannot be made, or the kernel refuses the quota.
     """
-    group = cpu_group(Files(root))
+    group = cgroups.cpu_group(Files(root))
     if group is None:
-        raise _Refused(str(hidden_group(Files(root))), _HIDDEN, is_hidden=True)
+        raise _Refused(str(cgroups.hidden_group(Files(root))), _HIDDEN, is_hidden=True)
     folders = [root / folder for folder in group.folders]
     refused: list[OSError] = []
     beyond = ""
@@ -412,7 +405,7 @@ class QuotaMeter:
         """Prepare to read."""
         self.use: QuotaUse | None = None
         self._pids, self._tree = tuple(pids), tree
-        self._quota: Quota | None = None
+        self._quota: cgroups.Quota | None = None
 
     def start(self) -> None:
         """Read the counters when the workers start to measure."""
@@ -424,20 +417,20 @@ class QuotaMeter:
             use = use_since(self._quota, self._tree)
             self.use = replace(use, cpus=max(use.cpus, last.cpus))
 
-    def _weakest(self) -> Quota | None:
+    def _weakest(self) -> cgroups.Quota | None:
         """The quota of the worker that is limited least; None if one of them has none."""
-        smallest = [quotas(self._tree, process=str(pid)).tightest for pid in self._pids]
+        smallest = [cgroups.quotas(self._tree, process=str(pid)).tightest for pid in self._pids]
         known = [quota for quota in smallest if quota is not None]
         if not known or len(known) < len(smallest):
             return None
         return max(known, key=lambda each: each.cpus)
 
 
-def use_since(quota: Quota, tree: Tree) -> QuotaUse:
+def use_since(quota: cgroups.Quota, tree: Tree) -> QuotaUse:
     """What a quota did since it was read; the counts are None if the kernel shows none."""
-    before, now = quota.throttling, throttling(tree.read(f"{quota.folder}/cpu.stat") or "")
-    counts: dict[str, int | None] = dict.fromkeys(Throttling._fields)
+    before, now = quota.throttling, cgroups.throttling(tree.read(f"{quota.folder}/cpu.stat") or "")
+    counts: dict[str, int | None] = dict.fromkeys(cgroups.Throttling._fields)
     if before and now:
         increases = (max(0, new - old) for old, new in zip(before, now, strict=True))
-        counts = dict(zip(Throttling._fields, increases, strict=True))
+        counts = dict(zip(cgroups.Throttling._fields, increases, strict=True))
     return QuotaUse(cpus=quota.cpus, period_us=quota.period_us, **counts)

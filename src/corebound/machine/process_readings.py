@@ -10,14 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from corebound.machine.procfs import (
-    line_number,
-    line_value,
-    parse_numa_maps,
-    process_stat,
-    read,
-    readable,
-)
+from corebound.machine import procfs
 from corebound.machine.topology import CpuId, parse_cpu_list
 
 # Names of variables that set threads, binding, waiting or memory of compute libraries. No other
@@ -101,23 +94,23 @@ def read_process(
         huge: The same for its huge pages, if it has memory for which they matter.
     """
     folder = f"{proc}/{pid}"
-    stat, status = process_stat(pid, proc), read(f"{folder}/status")
+    stat, status = procfs.process_stat(pid, proc), procfs.read(f"{folder}/status")
     if stat is None or not status:
         return None
     anonymous_bytes = _kilobytes(status, b"RssAnon")
     skipped = {"numa_maps": not by_node}
     skipped["smaps_rollup"] = not huge or (anonymous_bytes or 0) not in HUGE_PAGES_MATTER
-    files = {name: readable(f"{folder}/{name}") for name in HIDDEN if not skipped.get(name)}
+    files = {name: procfs.readable(f"{folder}/{name}") for name in HIDDEN if not skipped.get(name)}
     maps, environment, numa_maps, rollup = (files.get(name) or b"" for name in HIDDEN)
-    inner = (line_value(status, b"NSpid") or b"").split()
-    autogroup = re.match(rb"/autogroup-(\d+) nice (-?\d+)", read(f"{folder}/autogroup"))
+    inner = (procfs.line_value(status, b"NSpid") or b"").split()
+    autogroup = re.match(rb"/autogroup-(\d+) nice (-?\d+)", procfs.read(f"{folder}/autogroup"))
     return ProcessReading(
         pid=pid,
         inner_pid=int(inner[-1]) if len(inner) > 1 else None,
         started=stat.started,
         parent=stat.parent,
         name=stat.name,
-        user=line_number(status, b"Uid"),
+        user=procfs.line_number(status, b"Uid"),
         command=command_line(pid, proc),
         allowed=allowed_cpus(status),
         libraries=_compute_libraries(maps),
@@ -126,8 +119,8 @@ def read_process(
         anonymous_bytes=anonymous_bytes,
         swap_bytes=_kilobytes(status, b"VmSwap"),
         huge_bytes=_kilobytes(rollup, b"AnonHugePages"),
-        huge_disabled=line_number(status, b"THP_enabled") == 0,
-        node_bytes=parse_numa_maps(numa_maps.decode(errors="replace")),
+        huge_disabled=procfs.line_number(status, b"THP_enabled") == 0,
+        node_bytes=procfs.parse_numa_maps(numa_maps.decode(errors="replace")),
         autogroup=(int(autogroup[1]), int(autogroup[2])) if autogroup else None,
         hidden=tuple(name for name, content in files.items() if content is None),
     )
@@ -135,20 +128,20 @@ def read_process(
 
 def command_line(pid: int, proc: str = "/proc") -> tuple[str, ...]:
     """The words of a process's command line; empty of a kernel thread."""
-    text = read(f"{proc}/{pid}/cmdline").decode(errors="replace")
+    text = procfs.read(f"{proc}/{pid}/cmdline").decode(errors="replace")
     return tuple(text.rstrip("\0").split("\0")) if text else ()
 
 
 def allowed_cpus(status: bytes) -> tuple[CpuId, ...]:
     """The CPUs that a process or a thread may run on, from its `status`."""
     try:
-        return parse_cpu_list((line_value(status, b"Cpus_allowed_list") or b"").decode())
+        return parse_cpu_list((procfs.line_value(status, b"Cpus_allowed_list") or b"").decode())
     except ValueError:
         return ()
 
 
 def _kilobytes(text: bytes, start: bytes) -> int | None:
-    number = line_number(text, start)
+    number = procfs.line_number(text, start)
     return None if number is None else number * 1024
 
 

@@ -17,34 +17,24 @@ from corebound.planning.host_support import HostCapabilities, cannot_run
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.planning.servers import traffic_of
+from corebound.scenario import models
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import HOST, Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
 from corebound.scenario.matrix import axis_text
 from corebound.scenario.metrics import parse_json_path
-from corebound.scenario.models import (
-    CommandWorkload,
-    Measure,
-    MetricSource,
-    ProfileName,
-    Scenario,
-    Warmup,
-    WarmupIterations,
-    WarmupSeconds,
-    measure_for,
-)
 from corebound.scenario.placeholders import fill, placeholders_in
 from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
 
-AnyWorkload = str | CommandWorkload | ServerWorkload
+AnyWorkload = str | models.CommandWorkload | ServerWorkload
 
 
-def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
+def unprofiled(scenario: models.Scenario, cell: Cell) -> CannotRun | None:
     """Why a cell's operators cannot be profiled; None if they can."""
     fix = "Its results are valid; only the time per operator is missing."
-    if isinstance(scenario.workload, CommandWorkload):
+    if isinstance(scenario.workload, models.CommandWorkload):
         return CannotRun(what="a command is timed as a whole.", fix=fix)
     reason = cell.runtime.unprofiled
     return CannotRun(what=reason, fix=fix) if reason else None
@@ -64,7 +54,7 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
     """
 
     cell: Cell
-    measure: Measure
+    measure: models.Measure
     placement: Placement | None
     commands: tuple[Command, ...]
     requests: tuple[protocol.Request, ...]
@@ -81,12 +71,12 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
 
 
 def plan_cells(
-    scenario: Scenario,
+    scenario: models.Scenario,
     cells: tuple[Cell, ...],
     host: HostCapabilities,
     *,
     folder: str,
-    profile: ProfileName | None,
+    profile: models.ProfileName | None,
     seed: int,
     fallback_path: Sequence[str] = (),
 ) -> tuple[PlannedCell, ...]:
@@ -100,7 +90,7 @@ def plan_cells(
     """
     given = _Given(
         scenario=scenario,
-        measure=measure_for(scenario, profile),
+        measure=models.measure_for(scenario, profile),
         folder=folder,
         seed=seed,
         fallback_path=fallback_path,
@@ -111,8 +101,8 @@ def plan_cells(
 class _Given(Struct, frozen=True, kw_only=True):
     """What the cells of a plan share, as in `plan_cells`."""
 
-    scenario: Scenario
-    measure: Measure
+    scenario: models.Scenario
+    measure: models.Measure
     folder: str
     seed: int
     fallback_path: Sequence[str]
@@ -170,7 +160,7 @@ def _plan_cell(given: _Given, cell: Cell, host: HostCapabilities) -> PlannedCell
     )
 
 
-def _is_in_folder(scenario: Scenario) -> bool:
+def _is_in_folder(scenario: models.Scenario) -> bool:
     """Whether launches work in the scenario's folder; servers of the user's own do by default."""
     if "working_directory" in scenario.model_fields_set or scenario.files:
         return scenario.working_directory == "scenario"
@@ -239,7 +229,7 @@ def _request(
     )
 
 
-def _metric(source: MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
+def _metric(source: models.MetricSource, values: Mapping[str, str]) -> dict[str, Any]:
     """How a worker finds a metric."""
     is_json = source.json_path is not None
     return protocol.fields(
@@ -319,7 +309,7 @@ def own_program(workload: AnyWorkload, cell: Cell, placement: Placement) -> tupl
     if not names or ("cpus" in names and len(placement.slots) > 1):
         return ()
     values = placeholder_values(cell, placement, 0)
-    if isinstance(workload, CommandWorkload):
+    if isinstance(workload, models.CommandWorkload):
         return workload.arguments("command", values) or ()
     server = workload.filled(values).server
     return tuple(server.command) if server is not None else ()
@@ -329,7 +319,7 @@ def _commands(
     workload: AnyWorkload, values: Mapping[str, str], folder: str
 ) -> dict[str, list[str]]:
     """The commands of a workload by their keys, with placeholders filled; empty for a function."""
-    if not isinstance(workload, CommandWorkload):
+    if not isinstance(workload, models.CommandWorkload):
         return {}
     filled = {key: workload.arguments(key, values) for key in workload.commands()}
     return {
@@ -351,11 +341,11 @@ def _parameters(
     }
 
 
-def _warm_up(warmup: Warmup) -> tuple[int, int]:
+def _warm_up(warmup: models.Warmup) -> tuple[int, int]:
     """The iterations and the nanoseconds that a scenario's own warm-up takes."""
-    if isinstance(warmup, WarmupIterations):
+    if isinstance(warmup, models.WarmupIterations):
         return warmup.iterations, 0
-    return 0, round(warmup.seconds * 1e9) if isinstance(warmup, WarmupSeconds) else 0
+    return 0, round(warmup.seconds * 1e9) if isinstance(warmup, models.WarmupSeconds) else 0
 
 
 def _target(workload: str, cell: Cell) -> str:

@@ -9,31 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis import change_history
+from corebound.analysis import change_history, triage, wording
 from corebound.analysis.suggested_commands import (
     CommandLine,
     between_command,
     series_command,
     triage_commands,
-)
-from corebound.analysis.triage import (
-    CommitEntry,
-    FailureGroup,
-    Impact,
-    change_factor,
-    group_overlapping,
-    impact_extent,
-    impact_size,
-)
-from corebound.analysis.wording import (
-    Label,
-    Tone,
-    VerdictWord,
-    count,
-    day,
-    display_unit,
-    last_day,
-    times,
 )
 from corebound.present.sections import (
     Column,
@@ -54,7 +35,7 @@ from corebound.stats.intervals import geometric_mean
 from corebound.text import web_address
 from corebound.units import significant
 
-Address = Callable[[Series | CommitEntry], str]
+Address = Callable[[Series | triage.CommitEntry], str]
 """The address of the page of a series, or of the place of a commit on the history page."""
 
 # The address part of a commit at forges that can also compare commits.
@@ -129,7 +110,7 @@ def recovery(changes: Sequence[Change]) -> tuple[Commits, ...]:
     bad = min((bad for _, bad in between), key=_moment)
     if good.at >= bad.at:
         return ()
-    when = f"{amounts.pop()} {day(series.points.moments[first.at].at)}"
+    when = f"{amounts.pop()} {wording.day(series.points.moments[first.at].at)}"
     remaining = filter(None, (change_history.remaining_change(changes),))
     return (commits_between(series, good, bad, when, remaining),)
 
@@ -140,7 +121,7 @@ def levels_text(change: Change) -> str:
         change.change_point.before,
         change.change_point.before * change.change_point.ratio,
     )
-    length, unit = display_unit(change.series, [before, after])
+    length, unit = wording.display_unit(change.series, [before, after])
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
@@ -171,7 +152,7 @@ def status_of(
     words = [status for status in STATUSES if numbers[status]]
     reasons = {history.because(each.change) for each in changes} - {""}
     answers = {history.answer(each.change) for each in changes} - {""}
-    tone: Tone = "good" if words[0] == "fixed" else "plain"
+    tone: wording.Tone = "good" if words[0] == "fixed" else "plain"
     if changes[0].is_undecided and words[0] in {"new", "open"}:
         tone = "bad"
     every = (
@@ -182,7 +163,7 @@ def status_of(
         *sorted(answers)[:_MOST_NOTES],
     )
     return Marked(
-        word=VerdictWord(tone=tone, sign="", word=words[0]),
+        word=wording.VerdictWord(tone=tone, sign="", word=words[0]),
         notes=tuple(filter(None, every)),
         code=code,
     )
@@ -224,13 +205,13 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         return self.cells or self.history.label(self.change.series).whole
 
     @property
-    def label(self) -> Label | None:
+    def label(self) -> wording.Label | None:
         """The configuration of the largest; None if its scenario or benchmark has no other."""
         series = self.change.series
         return None if series.cell in {"", "default"} else self.history.label(series)
 
     @property
-    def size(self) -> VerdictWord:
+    def size(self) -> wording.VerdictWord:
         """Size and direction, from the smallest to the largest."""
         return change_history.change_sizes(self.changes)
 
@@ -258,14 +239,16 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         decided = each.decision.at[:10] if each.decision else ""
         notes = (
             f"marked as fixed on {decided}, but still present" if each.is_back else "",
-            last_day(self.change.series.points.latest_moment) if each.status == "retired" else "",
+            wording.last_day(self.change.series.points.latest_moment)
+            if each.status == "retired"
+            else "",
         )
         return status_of([each], self.history, notes, code="" if self.cells else each.id)
 
     @property
     def commits(self) -> Commits:
         """Those that all may have come in, and what reverted all of them."""
-        when, recovered = day(self.change.since), recovery(self.changes)
+        when, recovered = wording.day(self.change.since), recovery(self.changes)
         return commits_between(self.change.series, *self._between, when, recovered)
 
     @property
@@ -320,7 +303,7 @@ def summary_table(changes: Sequence[Change], title: str) -> Table:
     """
     has_secondary = not all(is_primary(change.series) for change in changes)
     rows: list[tuple[Value, ...]] = []
-    directions: tuple[tuple[bool, Tone, str, str], ...] = (
+    directions: tuple[tuple[bool, wording.Tone, str, str], ...] = (
         (True, "bad", "▼", "regressions"),
         (False, "good", "▲", "improvements"),
     )
@@ -333,16 +316,15 @@ def summary_table(changes: Sequence[Change], title: str) -> Table:
             ]
             if not own:
                 continue
-            factors = [change_factor(change) for change in own]
+            factors = sorted(map(triage.change_factor, own))
+            least, most = wording.times(factors[0]), wording.times(factors[-1])
             kind = f", {'primary' if importance else 'secondary'}" if has_secondary else ""
             rows.append(
                 (
-                    Marked(word=VerdictWord(tone=tone, sign=sign, word=f"{name}{kind}")),
+                    Marked(word=wording.VerdictWord(tone=tone, sign=sign, word=f"{name}{kind}")),
                     f"{len({change.series.id for change in own}):,}",
-                    times(geometric_mean(factors)),
-                    f"{times(min(factors)).removesuffix('×')} to {times(max(factors))}"
-                    if own[1:]
-                    else "",
+                    wording.times(geometric_mean(factors)),
+                    f"{least.removesuffix('×')} to {most}" if own[1:] else "",
                 )
             )
     return Table(
@@ -381,7 +363,7 @@ def group_changes(
     groups = [
         tuple(sorted(group, key=lambda change: order[change.id]))
         for changes in alike.values()
-        for group in group_overlapping(changes)
+        for group in triage.group_overlapping(changes)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
 
@@ -473,16 +455,16 @@ def _commands(group: ChangeGroup, of: str, members: Items | None = None) -> Comm
     return Commands(lines=(group.command,) if group.command else (), of=of, members=members)
 
 
-def entry_commits(entry: CommitEntry) -> Commits:
+def entry_commits(entry: triage.CommitEntry) -> Commits:
     """The commits that the changes of an entry may come from, and what reverted all of them."""
     changes = [each.change for each in entry.leading.changes]
-    when = f"{day(entry.last_good.at)} to {day(entry.first_bad.at)}"
+    when = f"{wording.day(entry.last_good.at)} to {wording.day(entry.first_bad.at)}"
     return commits_between(
         changes[0].series, entry.last_good, entry.first_bad, when, recovery(changes)
     )
 
 
-def entry_subject(entry: CommitEntry) -> str:
+def entry_subject(entry: triage.CommitEntry) -> str:
     """The subject of an entry's commit, or why it has none."""
     commit = entry.first_bad.commit
     if not entry.is_of_commits:
@@ -491,12 +473,12 @@ def entry_subject(entry: CommitEntry) -> str:
 
 
 def entry_table(
-    entries: Iterable[tuple[CommitEntry, Impact]],
+    entries: Iterable[tuple[triage.CommitEntry, triage.Impact]],
     history: change_history.ChangeHistory,
     title: str,
     address: Address,
     *,
-    anchors: Callable[[CommitEntry], str] = lambda _: "",
+    anchors: Callable[[triage.CommitEntry], str] = lambda _: "",
     evidence: Mapping[str, Sequence[str]] = {},
     notes: Iterable[str] = (),
 ) -> Table:
@@ -512,7 +494,11 @@ def entry_table(
     for entry, impact in entries:
         worse = impact is entry.regressions
         other = entry.improvements if worse else entry.regressions
-        also = f"also {impact_extent(other)}: {impact_size(other)}" if other.benchmarks else ""
+        also = (
+            f"also {triage.impact_extent(other)}: {triage.impact_size(other)}"
+            if other.benchmarks
+            else ""
+        )
         commits = entry_commits(entry)
         rows.append(
             (
@@ -524,13 +510,15 @@ def entry_table(
                     anchor=anchors(entry),
                 ),
                 Marked(
-                    word=VerdictWord(
+                    word=wording.VerdictWord(
                         tone="bad" if worse else "good",
                         sign="▼" if worse else "▲",
-                        word=impact_size(impact),
+                        word=triage.impact_size(impact),
                     ),
                     notes=tuple(
-                        filter(None, (impact_extent(impact), also, *evidence.get(entry.id, ())))
+                        filter(
+                            None, (triage.impact_extent(impact), also, *evidence.get(entry.id, ()))
+                        )
                     ),
                 ),
                 Items(
@@ -569,7 +557,7 @@ def entry_table(
 
 
 def failure_table(
-    groups: Iterable[FailureGroup], address: Address, links: Mapping[str, str] = {}
+    groups: Iterable[triage.FailureGroup], address: Address, links: Mapping[str, str] = {}
 ) -> Table:
     """A row for each reason for which series stopped giving values.
 
@@ -601,7 +589,7 @@ def failure_table(
                 ),
                 Presence(tuple(not math.isnan(value) for value in values)),
                 Commits(
-                    when=f"{day(group.since.at)}, {count(longest, 'run')}",
+                    when=f"{wording.day(group.since.at)}, {wording.count(longest, 'run')}",
                     subject="at the same commit as changes" if link else "",
                     link=link,
                 ),

@@ -47,22 +47,7 @@ from corebound.analysis.wording import (
     value_bounds,
     value_text,
 )
-from corebound.present.sections import (
-    Change,
-    Column,
-    Commands,
-    Fact,
-    Facts,
-    Log,
-    Marked,
-    Named,
-    Pair,
-    Ratio,
-    Section,
-    Sentence,
-    Table,
-    Value,
-)
+from corebound.present import sections
 from corebound.stats.launch_summary import CellSummary
 
 Compared = RunComparison | CommitComparison
@@ -70,7 +55,7 @@ Compared = RunComparison | CommitComparison
 
 def compare_sections(
     comparison: Compared | InterleavedComparison, *, show_all: bool = False
-) -> tuple[Section, ...]:
+) -> tuple[sections.Section, ...]:
     """What a terminal and Markdown show of a comparison.
 
     Args:
@@ -86,17 +71,17 @@ def compare_sections(
     more = "" if len(table.rows) == len(rows) else " --all lists them."
     before, after = side_titles(comparison)
     return (
-        Facts(
-            (Fact(term="Before", value=before), Fact(term="After", value=after)),
+        sections.Facts(
+            (sections.Fact(term="Before", value=before), sections.Fact(term="After", value=after)),
             title=comparison.project if isinstance(comparison, CommitComparison) else "",
         ),
-        Sentence(plain(comparison_verdict(comparison)), "lead"),
-        Sentence(f"{comparison_summary(rows, noun_of(comparison))}.{more}"),
+        sections.Sentence(plain(comparison_verdict(comparison)), "lead"),
+        sections.Sentence(f"{comparison_summary(rows, noun_of(comparison))}.{more}"),
         *((table,) if table.rows else ()),
-        *map(Sentence, _also_changed(comparison)),
-        *map(Sentence, _not_compared(comparison)),
-        Sentence(reservation(comparison)),
-        *map(Sentence, comparison.noise if isinstance(comparison, RunComparison) else ()),
+        *map(sections.Sentence, _also_changed(comparison)),
+        *map(sections.Sentence, _not_compared(comparison)),
+        sections.Sentence(reservation(comparison)),
+        *map(sections.Sentence, comparison.noise if isinstance(comparison, RunComparison) else ()),
     )
 
 
@@ -167,7 +152,7 @@ def compare_table(
     shows: Callable[[ComparedRow], bool] = lambda _: True,
     most: int | None = None,
     address: Callable[[ComparedRow], str] = lambda _: "",
-) -> Table:
+) -> sections.Table:
     """The rows of a comparison, the clearest differences first.
 
     Args:
@@ -189,34 +174,40 @@ def compare_table(
     )
 
 
-def _cell(comparison: RunComparison, cell: ComparedCell, link: str) -> tuple[Value, ...]:
+def _cell(comparison: RunComparison, cell: ComparedCell, link: str) -> tuple[sections.Value, ...]:
     return _row(
         cell,
-        Named(cell.title, label=label(cell.configuration), link=link),
-        Pair(_of_launches(cell.before_summary), _of_launches(cell.after_summary)),
+        sections.Named(cell.title, label=label(cell.configuration), link=link),
+        sections.Pair(_of_launches(cell.before_summary), _of_launches(cell.after_summary)),
         compare_again_command(comparison.before, comparison.after, cell.configuration),
         doubt=comparison.code or "",
     )
 
 
-def _series(row: ComparedSeries, own: str, link: str) -> tuple[Value, ...]:
+def _series(row: ComparedSeries, own: str, link: str) -> tuple[sections.Value, ...]:
     return _row(
         row,
-        Named(row.series.title, label=Label(mode=NO_BINDING_MODE, name=own, more=""), link=link),
-        Pair(point_value(row.series, row.before_point), point_value(row.series, row.after_point)),
+        sections.Named(
+            row.series.title, label=Label(mode=NO_BINDING_MODE, name=own, more=""), link=link
+        ),
+        sections.Pair(
+            point_value(row.series, row.before_point), point_value(row.series, row.after_point)
+        ),
         between_command((row.series,), row.before_point, row.after_point),
     )
 
 
-def rows_table(rows: Sequence[ComparedRow], both: str = "before, after") -> Table:
+def rows_table(rows: Sequence[ComparedRow], both: str = "before, after") -> sections.Table:
     """Rows of any comparison, by their names alone; `both` is the heading of their values."""
     return _table(
         "cell",
         [
             _row(
                 row,
-                Named(row.scenario, label=Label(mode=NO_BINDING_MODE, name=row.cell, more="")),
-                Pair(_plain_value(row, row.before), _plain_value(row, row.after)),
+                sections.Named(
+                    row.scenario, label=Label(mode=NO_BINDING_MODE, name=row.cell, more="")
+                ),
+                sections.Pair(_plain_value(row, row.before), _plain_value(row, row.after)),
             )
             for row in rows
         ],
@@ -224,16 +215,18 @@ def rows_table(rows: Sequence[ComparedRow], both: str = "before, after") -> Tabl
     )
 
 
-def _table(name: str, rows: Sequence[tuple[Value, ...]], both: str = "before, after") -> Table:
-    return Table(
+def _table(
+    name: str, rows: Sequence[tuple[sections.Value, ...]], both: str = "before, after"
+) -> sections.Table:
+    return sections.Table(
         title="",
         columns=(
-            Column(name, "long"),
-            Column(both),
-            Column("interval plot", "effects"),
-            Column("change (95 % CI)", "number"),
-            Column("verdict"),
-            Column("reproduce", "commands"),
+            sections.Column(name, "long"),
+            sections.Column(both),
+            sections.Column("interval plot", "effects"),
+            sections.Column("change (95 % CI)", "number"),
+            sections.Column("verdict"),
+            sections.Column("reproduce", "commands"),
         ),
         rows=tuple(rows),
     )
@@ -241,12 +234,12 @@ def _table(name: str, rows: Sequence[tuple[Value, ...]], both: str = "before, af
 
 def _row(
     row: ComparedRow,
-    name: Named,
-    values: Pair,
+    name: sections.Named,
+    values: sections.Pair,
     command: CommandLine | None = None,
     *,
     doubt: str = "",
-) -> tuple[Value, ...]:
+) -> tuple[sections.Value, ...]:
     """A row; `doubt` is why a difference may not come from the code."""
     verdict, note = row.verdict_word, open_note(row.comparison)
     if doubt and row.is_finding:
@@ -254,10 +247,10 @@ def _row(
     return (
         name,
         values,
-        Change(row.comparison, row.words, row.margin, verdict),
-        Ratio(row.ratio_text, row.bounds) if row.comparison else "–",
-        Marked(word=verdict, notes=tuple(filter(None, (note, row.note)))),
-        Commands(lines=(command,) if command else (), of=name.text),
+        sections.Change(row.comparison, row.words, row.margin, verdict),
+        sections.Ratio(row.ratio_text, row.bounds) if row.comparison else "–",
+        sections.Marked(word=verdict, notes=tuple(filter(None, (note, row.note)))),
+        sections.Commands(lines=(command,) if command else (), of=name.text),
     )
 
 
@@ -275,19 +268,19 @@ def _of_launches(summary: CellSummary) -> ValueWithBounds:
     )
 
 
-def _interleaved_sections(comparison: InterleavedComparison) -> tuple[Section, ...]:
+def _interleaved_sections(comparison: InterleavedComparison) -> tuple[sections.Section, ...]:
     sides, cells = comparison.sides, comparison.cells
     base, head = (f"{side.name} {side.title}".rstrip() for side in (sides.base, sides.head))
     # A failed build fails for all cells.
     reasons = dict.fromkeys(reason for cell in cells for reason in cell.missing)
     return (
-        Sentence(f"{sides.subject}: {base} → {head}"),
-        Sentence(_headline(comparison), "lead"),
+        sections.Sentence(f"{sides.subject}: {base} → {head}"),
+        sections.Sentence(_headline(comparison), "lead"),
         rows_table(cells, "base, head"),
-        *map(Log, reasons),
-        *map(Sentence, _notes(cells)),
-        *map(Sentence, comparison.noise),
-        Facts((Fact(term="Records", value=str(comparison.records)),)),
+        *map(sections.Log, reasons),
+        *map(sections.Sentence, _notes(cells)),
+        *map(sections.Sentence, comparison.noise),
+        sections.Facts((sections.Fact(term="Records", value=str(comparison.records)),)),
     )
 
 

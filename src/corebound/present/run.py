@@ -15,17 +15,7 @@ from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import TimeSpent, between_launches, time_spent
 from corebound.planning.models import UNKNOWN
-from corebound.present.sections import (
-    Change,
-    Column,
-    Duration,
-    Marked,
-    Ratio,
-    Section,
-    Sentence,
-    Table,
-    Value,
-)
+from corebound.present import sections
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.scenario.metrics import PEAK_MEMORY
@@ -37,7 +27,7 @@ def run_sections(
     results: Sequence[ScenarioResult],
     launches: Sequence[Launch],
     calibrations: Sequence[Calibration],
-) -> Iterator[Section]:
+) -> Iterator[sections.Section]:
     """One table for each scenario that was launched, then what is said of the whole run.
 
     Args:
@@ -57,10 +47,10 @@ def run_sections(
         table = scenario_table(result, compared=compared)
         yield replace(table, notes=tuple(filter(None, notes)))
     if not is_calibrated:
-        yield Sentence(
+        yield sections.Sentence(
             "Run `corebound calibrate` to see the smallest difference this host can detect."
         )
-    yield Sentence(f"{wording.capital(launch_counts(launches).says)}.")
+    yield sections.Sentence(f"{wording.capital(launch_counts(launches).says)}.")
     spent = time_spent(launches, results)
     yield time_sentence(spent, between_launches(launches, spent.values()))
 
@@ -70,7 +60,7 @@ def is_launched(result: ScenarioResult) -> bool:
     return result.incomplete is None or result.incomplete.never < result.incomplete.of
 
 
-def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
+def scenario_table(result: ScenarioResult, *, compared: int = 0) -> sections.Table:
     """A row for each configuration, in the order of the file, compared with its baseline.
 
     Args:
@@ -78,24 +68,24 @@ def scenario_table(result: ScenarioResult, *, compared: int = 0) -> Table:
     """
     metrics = [metric.name for metric in result.cells[0].cell.metrics] if result.cells else []
     axes = ", ".join(axis for axis, _ in result.cells[0].cell.visible_axes) if result.cells else ""
-    return Table(
+    return sections.Table(
         title=result.scenario.title,
         columns=(
-            Column(axes or "configuration", "long"),
-            *(Column(name, "number") for name in metrics or ("median",)),
-            Column("interval plot", "effects"),
-            Column("against the baseline", "number"),
-            Column("verdict", "long"),
+            sections.Column(axes or "configuration", "long"),
+            *(sections.Column(name, "number") for name in metrics or ("median",)),
+            sections.Column("interval plot", "effects"),
+            sections.Column("against the baseline", "number"),
+            sections.Column("verdict", "long"),
         ),
         rows=tuple(_row(cell, result, compared) for cell in result.cells),
     )
 
 
-def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value, ...]:
+def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[sections.Value, ...]:
     summary, comparison = cell.summary, cell.comparison
-    ratio: Value = ""
+    ratio: sections.Value = ""
     if comparison is not None:
-        ratio = Ratio(
+        ratio = sections.Ratio(
             wording.relative_speed(comparison.speedup_ratio, words=cell.cell.words),
             wording.compared_bounds(comparison),
         )
@@ -103,11 +93,13 @@ def _row(cell: CellResult, result: ScenarioResult, compared: int) -> tuple[Value
         ratio = cell.bound.removesuffix(" than the baseline")
     return (
         short_names((cell.cell, *cell.duplicates)) if cell.duplicates else cell.cell.label,
-        Duration(summary.median_ns, summary.interval, cell.cell),
+        sections.Duration(summary.median_ns, summary.interval, cell.cell),
         *map(_reported, cell.reported[1:]),
-        Change(comparison, cell.cell.words, result.measure.margin),
+        sections.Change(comparison, cell.cell.words, result.measure.margin),
         ratio,
-        Marked(word=_word(cell), notes=tuple(filter(None, _notes(cell, result, compared)))),
+        sections.Marked(
+            word=_word(cell), notes=tuple(filter(None, _notes(cell, result, compared)))
+        ),
     )
 
 
@@ -152,24 +144,24 @@ _NAMES = {
 }
 
 
-def time_sentence(spent: Mapping[str, TimeSpent], between: TimeSpent) -> Sentence:
+def time_sentence(spent: Mapping[str, TimeSpent], between: TimeSpent) -> sections.Sentence:
     """The parts of the whole run: `Time: 61 % start-up, 8 % warm-up, 31 % measuring.`"""
     whole = sum(spent.values(), between)
     parts = (f"{_share(part, whole)} {name}" for part, name in _NAMES.items() if whole[part])
-    return Sentence(f"Time: {', '.join(parts) or 'none'}.")
+    return sections.Sentence(f"Time: {', '.join(parts) or 'none'}.")
 
 
-def time_table(spent: Mapping[str, TimeSpent], between: TimeSpent) -> Table:
+def time_table(spent: Mapping[str, TimeSpent], between: TimeSpent) -> sections.Table:
     """The parts of each scenario's time and of the whole run's, where there are any."""
     whole = sum(spent.values(), between)
     rows = {**spent, "the run": whole} if len(spent) > 1 or between.total() else spent
     shown = [part for part in _NAMES if whole[part]]
-    return Table(
+    return sections.Table(
         title="Where the time went",
         columns=(
-            Column("scenario"),
-            Column("total", "number"),
-            *(Column(_NAMES[part], "number") for part in shown),
+            sections.Column("scenario"),
+            sections.Column("total", "number"),
+            *(sections.Column(_NAMES[part], "number") for part in shown),
         ),
         rows=tuple(
             (name, wording.total_time(own.total()), *(_share(part, own) for part in shown))

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from corebound.errors import InputError
+from corebound.scenario import matrix
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
     OWN_SERVER,
@@ -23,14 +24,6 @@ from corebound.scenario.cell import (
 )
 from corebound.scenario.fault_wording import closest, join_words, printable
 from corebound.scenario.files import EnvironmentFinder, FileFinder, name_in_working_directory
-from corebound.scenario.matrix import (
-    LocatedValue,
-    Point,
-    Points,
-    environment_name,
-    located,
-    matching_cells,
-)
 from corebound.scenario.metrics import parse_json_path
 from corebound.scenario.models import (
     CommandWorkload,
@@ -91,7 +84,7 @@ def check_scenario(
 
 
 def check_point(
-    point: Point,
+    point: matrix.Point,
     scenario: Scenario,
     invalid_keys: frozenset[str],
     find_environment: EnvironmentFinder,
@@ -244,7 +237,7 @@ def is_variable_name(name: str) -> bool:
     return bool(name) and "=" not in name and name == name.strip()
 
 
-def _variables(env: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+def _variables(env: Mapping[str, matrix.LocatedValue]) -> Iterator[Flaw]:
     for name, variable in env.items():
         path = variable.path
         if not is_variable_name(name):
@@ -265,7 +258,7 @@ def _passed_variables(scenario: Scenario) -> Iterator[Flaw]:
             fix = f'Write `env: {{{printable(name_only)}: "{printable(value)}"}}` to set it.'
             yield path, f"`{printable(name)}` is not the name of a variable.", fix
         else:
-            yield from _variables({name: located(name, path)})
+            yield from _variables({name: matrix.located(name, path)})
 
 
 def _files(scenario: Scenario) -> Iterator[Flaw]:
@@ -284,7 +277,7 @@ def _files(scenario: Scenario) -> Iterator[Flaw]:
 
 
 def check_points_files(
-    scenario: Scenario, points: Sequence[Point], exists: FileFinder
+    scenario: Scenario, points: Sequence[matrix.Point], exists: FileFinder
 ) -> Iterator[Flaw]:
     """Check that models exist."""
     built_in = BUILT_IN.get(scenario.workload) if isinstance(scenario.workload, str) else None
@@ -363,7 +356,7 @@ def _measure(measure: Measure) -> Iterator[Flaw]:
         yield ("warmup",), what, "Lower the warm-up, or raise `timeout_s`."
 
 
-def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+def _binding(settings: Mapping[str, matrix.LocatedValue]) -> Iterator[Flaw]:
     bind, backend = settings["bind"], settings["backend"]
     mode = settings["binding"].text
     if bind.value == "after-start" and mode in {"none", "launcher"}:
@@ -390,7 +383,9 @@ def _binding(settings: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
 
 
 def _framework(
-    settings: Mapping[str, LocatedValue], scenario: Scenario, find_environment: EnvironmentFinder
+    settings: Mapping[str, matrix.LocatedValue],
+    scenario: Scenario,
+    find_environment: EnvironmentFinder,
 ) -> Iterator[Flaw]:
     environment, framework_setting = settings["environment"], settings["framework"]
     name = None if environment.value is None else environment.text
@@ -453,7 +448,7 @@ def _unnamed_framework(environment: str, find: EnvironmentFinder) -> tuple[str, 
     return f"`environment: {printable(environment)}` does not name its framework.", fix
 
 
-def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
+def _supported(point: matrix.Point, scenario: Scenario) -> Iterator[Flaw]:
     """Check required parameters, and those of which a framework supports only some choices."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
@@ -464,7 +459,7 @@ def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
         if name not in point.parameters:
             yield ("parameters",), f"`{workload}` needs `{name}`.", f"Write `{name}:` there."
     settings = point.settings
-    environment = environment_name(settings["environment"])
+    environment = matrix.environment_name(settings["environment"])
     framework = settings["framework"].value or framework_of(environment)
     for name, choices in built_in.supported.get(str(framework), {}).items():
         parameter = point.parameters.get(name)
@@ -478,7 +473,7 @@ def _supported(point: Point, scenario: Scenario) -> Iterator[Flaw]:
             yield parameter.path, what, f"{other}, or remove that cell with `exclude`."
 
 
-def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
+def _gpus(gpus: matrix.LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
     if gpus.value <= most:
         return
     if most == 0:
@@ -496,7 +491,7 @@ _ON_GPUS = join_words(
 
 
 def _framework_settings(
-    settings: Mapping[str, LocatedValue], framework: Framework
+    settings: Mapping[str, matrix.LocatedValue], framework: Framework
 ) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
     runtime, name = RUNTIMES[framework], _name_of(framework)
@@ -521,7 +516,9 @@ def _declaration(scenario: Scenario) -> BuiltIn | None:
     return BUILT_IN.get(workload) if isinstance(workload, str) else None
 
 
-def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
+def _parameters(
+    parameters: Mapping[str, matrix.LocatedValue], scenario: Scenario
+) -> Iterator[Flaw]:
     """Check each parameter on its own."""
     workload = scenario.workload
     built_in = _declaration(scenario)
@@ -542,7 +539,7 @@ def _parameters(parameters: Mapping[str, LocatedValue], scenario: Scenario) -> I
 
 def _command_parameter(
     name: str,
-    parameter: LocatedValue,
+    parameter: matrix.LocatedValue,
     workload: CommandWorkload | ServerWorkload,
     scenario: Scenario,
 ) -> Iterator[Flaw]:
@@ -563,7 +560,7 @@ def _command_parameter(
 
 
 def _built_in_parameter(
-    workload: str, built_in: BuiltIn, name: str, parameter: LocatedValue
+    workload: str, built_in: BuiltIn, name: str, parameter: matrix.LocatedValue
 ) -> Iterator[Flaw]:
     if name not in built_in.parameters:
         close = closest(name, list(built_in.parameters))
@@ -608,7 +605,7 @@ def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
             path: Path = ("profiles", name, "only", index)
             if not entry.written:
                 yield path, "this entry is empty.", "Name the settings of cells, or remove it."
-            elif not matching_cells(entry, cells):
+            elif not matrix.matching_cells(entry, cells):
                 yield path, "no cell matches it.", "Name values that are in the matrix."
 
 
@@ -618,11 +615,11 @@ def _profile_parameters(scenario: Scenario, change: Profile, path: Path) -> Iter
             what = f"`{printable(name)}` is an axis of the matrix."
             yield (*path, name), what, "Choose among its values with `only`."
         else:
-            yield from _parameters({name: located(value, (*path, name))}, scenario)
+            yield from _parameters({name: matrix.located(value, (*path, name))}, scenario)
 
 
 def check_traffic(
-    scenario: Scenario, points: Points, measures: Measures, invalid_keys: frozenset[str]
+    scenario: Scenario, points: matrix.Points, measures: Measures, invalid_keys: frozenset[str]
 ) -> Iterator[Flaw]:
     """Check the traffic of each cell under each profile; yield nothing if it is not a server.
 
@@ -651,7 +648,7 @@ def check_traffic(
         is_reported = is_reported or bool(duration_flaws)
 
 
-def _traffic_parameters(parameters: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+def _traffic_parameters(parameters: Mapping[str, matrix.LocatedValue]) -> Iterator[Flaw]:
     """Parameters that the traffic's shape requires but lacks, or does not accept."""
     shape = parameters["traffic"].text if "traffic" in parameters else "closed"
     for name, shapes in SHAPES_BY_PARAMETER.items():
@@ -669,7 +666,7 @@ def _traffic_parameters(parameters: Mapping[str, LocatedValue]) -> Iterator[Flaw
 
 
 def _traffic_duration(
-    parameters: Mapping[str, LocatedValue], measure: Measure, section: Path
+    parameters: Mapping[str, matrix.LocatedValue], measure: Measure, section: Path
 ) -> Iterator[Flaw]:
     """Check the traffic against `measure` as one profile's section changes it."""
     query, rate = parameters.get("query"), parameters.get("rate")

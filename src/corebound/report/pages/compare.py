@@ -20,19 +20,12 @@ from corebound.present import compare
 from corebound.present.changes import commit_link
 from corebound.records.history import Series
 from corebound.records.run_record import Commit, Run
+from corebound.report import urls
 from corebound.report.charts.intervals import LAUNCHES_NEEDED_NOTE
 from corebound.report.elements import Content, Head, Hero, Page
 from corebound.report.history.panel import history_panel
 from corebound.report.inputs import PageContext
 from corebound.report.scenario.sides import compared_sides
-from corebound.report.urls import (
-    commits_file,
-    comparison_file,
-    data_of,
-    moments_file,
-    run_file,
-    series_url,
-)
 
 # The rows that differ most. The histories of the others are on their own pages.
 _MOST_HISTORIES = 6
@@ -62,8 +55,8 @@ def _runs(comparison: RunComparison, context: PageContext) -> Page:
         context=f"{day(before.started_at)} against {day(after.started_at)}",
         support=noise_floor_notes(context.calibrations, after, launches=comparison.launches),
         names=(before.id, after.id),
-        links=(f"../{run_file(before)}", f"../{run_file(after)}"),
-        address=comparison_file(before, after),
+        links=(f"../{urls.run_file(before)}", f"../{urls.run_file(after)}"),
+        address=urls.comparison_file(before, after),
         histories=_histories_of_cells(comparison, context.history),
     )
 
@@ -90,7 +83,7 @@ def _commits(comparison: CommitComparison, context: PageContext) -> Page:
             commit_link(first.series, first.before_point),
             commit_link(first.series, first.after_point),
         ),
-        address=commits_file(project, before.sha, after.sha),
+        address=urls.commits_file(project, before.sha, after.sha),
         histories=_histories_of_series(comparison, context.history),
     )
 
@@ -135,7 +128,7 @@ def _page(
         not_comparable=_limit(comparison.not_comparable),
         only_in_one=_limit(comparison.only_in_one),
         address=address,
-        data=f"../{data_of(address)}",
+        data=f"../{urls.data_of(address)}",
     )
 
 
@@ -146,7 +139,7 @@ def _limit(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 def _address(row: ComparedRow) -> str:
     if isinstance(row, ComparedSeries):
-        return f"../{series_url(row.series)}"
+        return f"../{urls.series_url(row.series)}"
     return f"../scenario/{row.scenario}.html"
 
 
@@ -229,7 +222,7 @@ def comparisons_page(
         pairs, key=lambda pair: (pair[1].started_at, pair[0].started_at), reverse=True
     )
     rows = [
-        (after.host.name, _run(before), _run(after), comparison_file(before, after))
+        (after.host.name, _run(before), _run(after), urls.comparison_file(before, after))
         for before, after in latest_first
     ]
     rows += [
@@ -237,7 +230,7 @@ def comparisons_page(
             pair.project,
             _commit(pair.before),
             _commit(pair.after),
-            commits_file(pair.project, pair.before.sha, pair.after.sha),
+            urls.commits_file(pair.project, pair.before.sha, pair.after.sha),
         )
         for pair in commits
     ]
@@ -314,7 +307,10 @@ def _projects(series: Iterable[Series]) -> Iterable[Content]:
         latest_first = sorted(commits.values(), key=lambda pair: pair[0], reverse=True)
         choices = tuple(_commit(commit) for _, commit in latest_first[:_MOST_CHOICES])
         yield Content(
-            title=f"Project {project}", choices=choices, moments=moments_file(project), points=()
+            title=f"Project {project}",
+            choices=choices,
+            moments=urls.moments_file(project),
+            points=(),
         )
 
 

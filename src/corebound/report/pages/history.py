@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 
+from corebound.analysis import triage
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_evidence import evidence_lines, host_evidence
 from corebound.analysis.series_names import natural_sort_key, parameters
 from corebound.analysis.suggested_commands import (
     latest_command,
     triage_commands,
-)
-from corebound.analysis.triage import (
-    CommitEntry,
-    change_factor,
-    commit_entries,
-    count_causes,
-    group_failures,
 )
 from corebound.analysis.wording import (
     Text,
@@ -110,14 +104,14 @@ _MOST_NAMED_HOSTS = 6
 _POINTS, _LEAST_BEFORE = 40, 15
 
 
-def entry_location(entry: CommitEntry) -> str:
+def entry_location(entry: triage.CommitEntry) -> str:
     """The project or the hosts of a commit's changes."""
     hosts, project = entry.hosts, entry.project
     machines = listed(hosts, _MOST_NAMED_HOSTS)
     return f"{project} on {machines}" if project else machines
 
 
-def entry_changes(entry: CommitEntry, history: ChangeHistory) -> Table:
+def entry_changes(entry: triage.CommitEntry, history: ChangeHistory) -> Table:
     """The first changes of a commit, by benchmark."""
     groups = group_changes([each.change for each in entry.changes], history)
     more = and_more(len(groups) - _MOST_GROUPS)
@@ -135,7 +129,7 @@ def change_step_svg(change: Change) -> str:
     series, step = change.series, change.change_point
     end = min(len(series.points), max(step.at - _LEAST_BEFORE, 0) + _POINTS)
     begin = max(end - _POINTS, 0)
-    size = f"{times(change_factor(change))} {'worse' if change.is_regression else 'better'}"
+    size = f"{times(triage.change_factor(change))} {'worse' if change.is_regression else 'better'}"
     return step_svg(
         series.points.values[begin:end],
         step.at - begin,
@@ -168,7 +162,9 @@ def history_page(context: PageContext) -> Page:
         if entry.first_bad.commit is not None and entry.is_of_commits
     }
     refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
-    unclear = commit_entries(history.assessed[change.id] for change in (*refuted, *history.unclear))
+    unclear = triage.commit_entries(
+        history.assessed[change.id] for change in (*refuted, *history.unclear)
+    )
     more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
     shown, unlisted = _listed_series(history)
     groups = series_groups(shown, history)
@@ -220,7 +216,7 @@ def history_page(context: PageContext) -> Page:
             notes=(f"{more_unclear} in the CSV.",) if more_unclear else (),
         ),
         failures=failure_table(
-            group_failures(history.failing_histories.values()), series_address, links
+            triage.group_failures(history.failing_histories.values()), series_address, links
         ),
         not_analysed=not_analysed_table(history, series_address),
         groups=groups,
@@ -254,24 +250,24 @@ def _listed_series(history: ChangeHistory) -> tuple[list[Series], int]:
     ) - len(listed)
 
 
-def _most_urgent(entries: Sequence[CommitEntry], most: int) -> list[CommitEntry]:
+def _most_urgent(entries: Sequence[triage.CommitEntry], most: int) -> list[triage.CommitEntry]:
     """At most this many entries, the new ones before others, in their order."""
     chosen = {entry.id for entry in sorted(entries, key=lambda each: each.status != "new")[:most]}
     return [entry for entry in entries if entry.id in chosen]
 
 
-def _verdict(entries: Sequence[CommitEntry]) -> Text:
+def _verdict(entries: Sequence[triage.CommitEntry]) -> Text:
     """The new regressions of primary benchmarks, which alone set the headline."""
     series, causes = _regressed(entries, "new", ("primary",))
     if not series:
         return rich("No new regression.")
     text = f"{count(series, 'series', 'series')} regressed"
-    return rich(TextSpan(text, "bad"), f", from {count_causes(causes)}.")
+    return rich(TextSpan(text, "bad"), f", from {triage.count_causes(causes)}.")
 
 
 def _regressed(
-    entries: Sequence[CommitEntry], status: Status, importances: Container[Importance]
-) -> tuple[int, list[CommitEntry]]:
+    entries: Sequence[triage.CommitEntry], status: Status, importances: Container[Importance]
+) -> tuple[int, list[triage.CommitEntry]]:
     """How many series have a regression of this status, and the commits with one."""
     regressed: set[str] = set()
     causes = []
@@ -286,7 +282,7 @@ def _regressed(
     return len(regressed), causes
 
 
-def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
+def _support(entries: Sequence[triage.CommitEntry], history: ChangeHistory) -> Text:
     all_series = history.histories
     points = sum(series.points.value_count for series in all_series)
     active = [series for series in all_series if series.id not in history.retired_series]
@@ -300,7 +296,7 @@ def _support(entries: Sequence[CommitEntry], history: ChangeHistory) -> Text:
     )
 
 
-def _open_words(entries: Sequence[CommitEntry]) -> list[str | TextSpan]:
+def _open_words(entries: Sequence[triage.CommitEntry]) -> list[str | TextSpan]:
     """Regressions that do not set the headline: those of secondary benchmarks, and older ones."""
     words: list[str | TextSpan] = []
     secondary, _ = _regressed(entries, "new", ("secondary",))
