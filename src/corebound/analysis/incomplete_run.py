@@ -113,7 +113,7 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     took_s = {launch.id: launch.duration_ns / 1e9 for launch in launches}
 
     def together_s(launch: Launch) -> float:
-        return sum(took_s.get(one, 0.0) for one in (launch.id, *launch.started_with))
+        return sum(took_s.get(launch_id, 0.0) for launch_id in (launch.id, *launch.started_with))
 
     last_began_s = (last_began - began) * 86_400
     another_s = last_began_s + together_s(last) + max(map(together_s, launches))

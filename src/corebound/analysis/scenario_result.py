@@ -55,7 +55,7 @@ def placement_signature(launches: Iterable[Launch]) -> object:
 
 def _least_slowdown(launches: Sequence[Launch], baseline_ns: float | None) -> float | None:
     """How many times slower than its baseline a cell is that was too slow for the budget."""
-    known_ns = [ns for one in launches if (ns := undelayed_iteration_ns(one)) is not None]
+    known_ns = [ns for launch in launches if (ns := undelayed_iteration_ns(launch)) is not None]
     ratio = max(known_ns, default=0.0) / baseline_ns if baseline_ns else 0.0
     return ratio if ratio > 1 else None
 

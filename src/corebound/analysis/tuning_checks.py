@@ -149,12 +149,12 @@ def latest_verification(before: TuneResult, checks: Sequence[TuneResult]) -> Ver
 def _better(now: TuneResult) -> Cell | None:
     """The finalist that certainly beats the recommended one, by more than the margin; the best."""
     ratios = {
-        one.cell.key: (one.comparison.speedup_ratio, one.cell)
-        for one in now.confirmed
-        if one.comparison is not None
-        and one.comparison.interval is not None
-        and one.comparison.interval.high < 1
-        and one.comparison.speedup_ratio < 1 / (1 + now.tuning.rule.margin)
+        finalist.cell.key: (finalist.comparison.speedup_ratio, finalist.cell)
+        for finalist in now.confirmed
+        if finalist.comparison is not None
+        and finalist.comparison.interval is not None
+        and finalist.comparison.interval.high < 1
+        and finalist.comparison.speedup_ratio < 1 / (1 + now.tuning.rule.margin)
     }
     return min(ratios.values(), key=lambda pair: pair[0])[1] if ratios else None
 

@@ -116,7 +116,7 @@ def loads_result(
         costs.append(comparison)
         states.append(state)
     order: tuple[CommonState, ...] = ("several", "unchecked", "inconclusive")
-    state = next((one for one in order if one in states), "one")
+    state = next((name for name in order if name in states), "one")
     return LoadsResult(
         results=tuple(results), common=Common(key=key, state=state, costs=tuple(costs))
     )

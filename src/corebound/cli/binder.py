@@ -89,14 +89,14 @@ def bound(function: Callable[..., None], *, begin_s: float) -> Callable[..., Non
         else:
             required = parameter.default is parameter.empty
             found = [_declared(parameter.name, hint, ... if required else parameter.default)]
-        for one in found:
-            declared[one.name] = one
-            parameters.append(one.parameter)
+        for option in found:
+            declared[option.name] = option
+            parameters.append(option.parameter)
 
     def call(**typed: Any) -> None:
         values = {name: declared[name].value(value) for name, value in typed.items()}
         for name, request in requests.items():
-            fields_of = {one.name: values.pop(one.name) for one in _options_of(request)}
+            fields_of = {option.name: values.pop(option.name) for option in _options_of(request)}
             if "begin_s" in request.__struct_fields__:
                 fields_of["begin_s"] = begin_s
             values[name] = request(**fields_of)

@@ -300,7 +300,7 @@ def _run_arguments(task: Assignment, where: _Place) -> tuple[str, ...]:
         "run", task.scenario.path, "--resume", "--records", str(where.records), "--json",
         "--seed", str(task.seed), "--wait", _WAIT_FOR_HOST, "--committed",
         *(("--profile", task.profile) if task.profile else ()),
-        *(word for one in task.only for word in ("--only", one)),
+        *(word for pattern in task.only for word in ("--only", pattern)),
         *(("--launches", str(task.launches)) if task.launches else ()),
         *(("--budget", f"{task.budget_s}s") if task.budget_s else ()),
         *(word for name, value in labels.items() for word in ("--label", f"{name}={value}")),

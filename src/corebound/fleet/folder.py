@@ -315,18 +315,18 @@ def plans(fleet_folder: Path) -> list[PlanFolder]:
             # A copy under another name is no plan of the fleet.
             if plan.id == file.parent.name:
                 found.append(PlanFolder(file.parent, plan))
-    return sorted(found, key=lambda one: (one.plan.created_at, one.plan.id))
+    return sorted(found, key=lambda folder: (folder.plan.created_at, folder.plan.id))
 
 
 def _path_of(fleet_folder: Path, name: str) -> Path:
     """The folder of the only plan of a round, or of the plan with this id."""
     known = plans(fleet_folder)
-    rounds = [one.plan.round for one in known]
-    same = [one for one in known if one.plan.round == name]
-    found = same or [one for one in known if one.path.name == name]
+    rounds = [folder.plan.round for folder in known]
+    same = [folder for folder in known if folder.plan.round == name]
+    found = same or [folder for folder in known if folder.path.name == name]
     if len(found) == 1:
         return found[0].path
-    names = [f"`--round {one.path.name}` (commit {one.plan.commit.name})" for one in same]
+    names = [f"`--round {folder.path.name}` (commit {folder.plan.commit.name})" for folder in same]
     names = names or [f"`--round {quote(one)}`" for one in dict.fromkeys(rounds)]
     latest = ", ".join(reversed(names[-_MOST_LISTED:]))
     raise InputError(

@@ -89,11 +89,11 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     def scenario_of(self, shard: Shard) -> PlannedScenario:
         """The scenario of a shard."""
-        return next(one for one in self.scenarios if one.name == shard.scenario)
+        return next(scenario for scenario in self.scenarios if scenario.name == shard.scenario)
 
     def host_of(self, shard: Shard) -> PlannedHost:
         """The host of a shard."""
-        return next(one for one in self.hosts if one.name == shard.host)
+        return next(host for host in self.hosts if host.name == shard.host)
 
 
 class Assignment(Struct, frozen=True, kw_only=True):

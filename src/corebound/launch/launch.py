@@ -360,7 +360,7 @@ class _Session:
     def _least_iteration_ns(self) -> int | None:
         """What an iteration takes at least, by the slowest worker; None if none has begun."""
         paused_ns = self._paused_ns() - self._paused_before_ns
-        known = [one.least_iteration_ns(paused_ns) for one in self._connections]
+        known = [connection.least_iteration_ns(paused_ns) for connection in self._connections]
         return max((least_ns for least_ns in known if least_ns is not None), default=None)
 
     def _wait_for_others(self, role: Participant) -> None:

@@ -94,7 +94,7 @@ def choices(
         for binding in bindings
     ]
     if not vary_threads:
-        found = [{key: one[key] for key in one if key != "threads"} for one in found]
+        found = [{key: values[key] for key in values if key != "threads"} for values in found]
         found += [{**found[0], "binding": binding} for binding in _fewer_cpus(topology, counts)]
     return distinct(found)
 
@@ -255,9 +255,9 @@ def search_space(
         blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
         vary_threads=varies_threads,
     )
-    in_keys = [{key: value for key, value in one.items() if key in keys} for one in planned]
-    full = [{**base, **one} for one in in_keys]
-    launcher_first = [one for one in full[1:] if one["binding"] == "launcher"]
+    in_keys = [{key: value for key, value in values.items() if key in keys} for values in planned]
+    full = [{**base, **values} for values in in_keys]
+    launcher_first = [values for values in full[1:] if values["binding"] == "launcher"]
     found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
     measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
     if is_rate:

@@ -101,22 +101,22 @@ def start_groups(
         Groups of turns, ordered by their first one; the turns of each are in the block's order.
     """
     joint = [
-        all(_may_start_together(one) and one.cell.key not in apart for one in turn)
+        all(_may_start_together(member) and member.cell.key not in apart for member in turn)
         for turn in turns
     ]
     cpus = {
         cpu
         for turn, is_joint in zip(turns, joint, strict=True)
         if is_joint
-        for one in turn
-        for slot in (one.placement.slots if one.placement else ())
+        for member in turn
+        for slot in (member.placement.slots if member.placement else ())
         for cpu in slot.cpus
     }
     groups: list[list[tuple[PlannedCell, ...]]] = []
     last: list[tuple[PlannedCell, ...]] | None = None
     for turn, is_joint in zip(turns, joint, strict=True):
-        members = [one for some in (*(last or ()), turn) for one in some]
-        workers = sum(len(one.requests) for one in members)
+        members = [member for some in (*(last or ()), turn) for member in some]
+        workers = sum(len(member.requests) for member in members)
         fits = len(members) <= MOST_TOGETHER and workers <= _WORKERS_PER_CPU * len(cpus)
         if is_joint and last is not None and fits:
             last.append(turn)

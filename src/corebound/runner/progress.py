@@ -79,7 +79,7 @@ class CellProgress(Struct, kw_only=True):
             return
         if launch.pauses is not None and not launch.pauses.allow_alternation:
             self.is_alone = True
-        was_noisy = any(one and not one.were_quiet for one in (launch.pauses, launch.wait))
+        was_noisy = any(pause and not pause.were_quiet for pause in (launch.pauses, launch.wait))
         has_failed = bool(launch.started_with) and launch.status in {"failed", "timed-out"}
         self.starts_alone |= was_noisy or has_failed
         if not is_repeated:
@@ -425,8 +425,8 @@ class ScenarioProgress:
         launches = [cell.planned.measure.launches for cell in cells]
         return Outlook(
             open={cell.planned.cell: self.is_over(cell.planned.cell.key) for cell in cells},
-            least=max((one.min for one in launches), default=0),
-            most=max((one.max for one in launches), default=0),
+            least=max((count.min for count in launches), default=0),
+            most=max((count.max for count in launches), default=0),
             block_s=sum(time_left.launch_s(cell.planned.cell) for cell in cells),
             least_block_s=sum(self.least_launch_s(key, time_left) for key in keys),
         )

@@ -80,7 +80,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         default and the launcher in any case.
         """
         first = self._first_launches()
-        took_s = [total_seconds(one) for one in first.values() if one.status != "skipped"]
+        took_s = [total_seconds(launch) for launch in first.values() if launch.status != "skipped"]
         is_first = self.is_screening(block) and first.keys().isdisjoint(keys)
         if not is_first or not any(took_s) or not {*self.contest.always}.isdisjoint(keys):
             return False

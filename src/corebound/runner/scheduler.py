@@ -149,7 +149,7 @@ class Runner:
         if not turns[index].blocks and turns[index].least_block_s + answer_s <= self._left_s:
             return index
         for number, progress in enumerate(self._progress):
-            pairs = [(one.key, one.baseline) for one in chosen if one.scenario == number]
+            pairs = [(cell.key, cell.baseline) for cell in chosen if cell.scenario == number]
             progress.focus = {key for pair in pairs for key in pair}
         return next_turn(self._turns(self._outlooks()), self._left_s)
 

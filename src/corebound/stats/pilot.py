@@ -100,7 +100,7 @@ def _pooled(variances: Iterable[_Variances]) -> float:
     Two launches that happen to be alike say little, so an ordinary launch counts as one more
     degree of freedom. Without it, such a pair would be followed by launches as long as possible.
     """
-    known = [(one.launch, one.freedom) for one in variances]
+    known = [(variance.launch, variance.freedom) for variance in variances]
     total = sum(launch * freedom for launch, freedom in known) + _ORDINARY_SPREAD**2
     return max(total / (sum(freedom for _, freedom in known) + 1), _LEAST_SPREAD**2)
 

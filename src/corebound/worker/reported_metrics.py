@@ -122,7 +122,7 @@ class ReportedMetrics:
             found = found[0]
         if not found:
             raise self._error_of(source, "is an empty list", text)
-        return [self._number(source, one, text) for one in found]
+        return [self._number(source, value, text) for value in found]
 
     def _number(self, source: MetricSource, found: Any, text: str) -> float:
         word = found.strip() if isinstance(found, str) else found
@@ -152,7 +152,7 @@ def _walk(document: Any, path: Sequence[str | int | None]) -> list[Any]:
     """Everything at a path into JSON."""
     found = [document]
     for step in path:
-        found = [item for one in found for item in (one if step is None else (one[step],))]
+        found = [item for value in found for item in (value if step is None else (value[step],))]
     return found
 
 

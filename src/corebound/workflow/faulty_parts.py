@@ -47,13 +47,13 @@ class _Parts:
             own = [launch for launch in launches if launch.cell.scenario in names]
             if sources or not run.scenarios:
                 runs.append((replace(run, scenarios=sources), own))
-        races = [one for one in inputs.tunings if self._of_race(one[0].run) in kept]
+        races = [races_ for races_ in inputs.tunings if self._of_race(races_[0].run) in kept]
         left = [result for result, _ in inputs.tunings if self._of_race(result.run) not in kept]
         return replace(
             inputs,
             records=runs,
             tunings=races,
-            loads=[one for one in inputs.loads if not any(map(one.has, left))],
+            loads=[races_ for races_ in inputs.loads if not any(map(races_.has, left))],
             profiles=[each for each in inputs.profiles if self._of_profile(each) in kept],
             series=[each for each in inputs.series if self._of_series(each) in kept],
             stamps={},  # of runs that may lack a part now

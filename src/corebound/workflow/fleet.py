@@ -359,7 +359,7 @@ class CollectResult(Struct, frozen=True, kw_only=True):
     @property
     def has_refused(self) -> bool:
         """Whether the files or the report of any shard were refused."""
-        refused = any(one.problem for one in self.merged.values())
+        refused = any(merge.problem for merge in self.merged.values())
         return refused or "refused" in self.status.counts
 
     @property

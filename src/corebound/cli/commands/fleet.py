@@ -140,7 +140,7 @@ def collect(
     if as_json:
         print_json(result.document)
     else:
-        files = [how for one in result.merged.values() for how in one.merges]
+        files = [how for merged in result.merged.values() for how in merged.merges]
         fresh = sum(how in {"new", "longer"} for how in files)
         message = f"{count(len(files), 'file')} collected, {fresh} new or longer: {records}"
         Console(soft_wrap=True).print(Text(message))

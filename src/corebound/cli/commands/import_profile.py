@@ -54,7 +54,7 @@ def profile(
         print_json(stored)
         return
     console = Console()
-    for file, imported in ((one.file, one.profile) for one in stored):
+    for file, imported in ((profile_file.file, profile_file.profile) for profile_file in stored):
         console.print(_heading(imported), soft_wrap=True)
         print_table(_table(imported.profile), console)
         console.print(Text(f"Stored in {file}\n"), soft_wrap=True)

@@ -201,7 +201,7 @@ class KubernetesEngine:
             return "was deleted"
         conditions = json.loads(output).get("status", {}).get("conditions", [])
         words = {"Complete": "completed", "Failed": "failed"}
-        held = [one["type"] for one in conditions if one.get("status") == "True"]
+        held = [condition["type"] for condition in conditions if condition.get("status") == "True"]
         return next((words[kind] for kind in held if kind in words), None)
 
     def cancel(self, jobs: Mapping[str, tuple[Assignment, str]]) -> None:

@@ -41,14 +41,14 @@ class RequestsInFlight(Struct, frozen=True, kw_only=True):
         answered = (f"h{REQUEST_INK}", "request")
         waits = (f"wait h{REQUEST_INK}", f"request that waits for {self.waits_for}")
         failed = ("stolen", "failed request")
-        has_failed = any(not one.is_ok for one in self.drawn)
+        has_failed = any(not span.is_ok for span in self.drawn)
         return (answered, *([waits] if self.waits_for else []), *([failed] if has_failed else []))
 
     @property
     def facts(self) -> tuple[Fact, ...]:
         """How many were in flight and waited, on average."""
-        in_flight = sum(one.end - one.begin for one in self.drawn)
-        waiting = sum(one.answered - one.begin for one in self.drawn)
+        in_flight = sum(span.end - span.begin for span in self.drawn)
+        waiting = sum(span.answered - span.begin for span in self.drawn)
         facts = [Fact(value=significant(in_flight), says="requests in flight, on average")]
         if self.waits_for:
             says = f"of them waiting for {self.waits_for}"
@@ -65,12 +65,12 @@ class RequestsInFlight(Struct, frozen=True, kw_only=True):
         """The drawing, which ends at a share of its width; its height; the labels of its rows."""
         scaled = [
             DrawnRequest(
-                begin=one.begin * until,
-                answered=one.answered * until,
-                end=one.end * until,
-                is_ok=one.is_ok,
+                begin=span.begin * until,
+                answered=span.answered * until,
+                end=span.end * until,
+                is_ok=span.is_ok,
             )
-            for one in self.drawn
+            for span in self.drawn
         ]
         facts = "".join(f", {fact.value} {fact.says}" for fact in self.facts)
         text = f"Requests by time, {name}: {self.done}{facts}"
@@ -86,15 +86,15 @@ def requests_in_flight(launch: Launch) -> RequestsInFlight | None:
     sampled, answered = served.answered.sampled, served.answered
     first_us = sampled[0].arrived_us
     is_all = len(sampled) == answered.ok + sum(answered.errors.values())
-    end_us = max(one.ended_us for one in sampled) if is_all else sampled[-1].arrived_us
+    end_us = max(request.ended_us for request in sampled) if is_all else sampled[-1].arrived_us
     if end_us - first_us < 1000:
         return None
-    times = [(one.arrived_us, one.ended_us) for one in sampled]
+    times = [(request.arrived_us, request.ended_us) for request in sampled]
     waits_for: Literal["a free worker", "its first token"] | None = None
     starts: tuple[int, ...] = tuple(arrived for arrived, _ in times)
     if served.traffic.streaming is not None:
         waits_for = "its first token"
-        starts = tuple(one.first_token_us or one.ended_us for one in sampled)
+        starts = tuple(request.first_token_us or request.ended_us for request in sampled)
     elif launch.cell.runtime.server is not None:
         # A worker of these servers answers one request at a time.
         waits_for, starts = "a free worker", first_come(times, max(1, len(launch.workers)))
@@ -107,12 +107,12 @@ def requests_in_flight(launch: Launch) -> RequestsInFlight | None:
         window_ms=(begin_us // 1000, (begin_us + end_us - first_us) // 1000),
         drawn=tuple(
             DrawnRequest(
-                begin=share(one.arrived_us),
+                begin=share(request.arrived_us),
                 answered=share(start),
-                end=share(one.ended_us),
-                is_ok=one.is_ok,
+                end=share(request.ended_us),
+                is_ok=request.is_ok,
             )
-            for one, start in zip(sampled, starts, strict=True)
+            for request, start in zip(sampled, starts, strict=True)
         ),
         waits_for=waits_for,
     )

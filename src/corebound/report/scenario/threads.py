@@ -266,7 +266,7 @@ def _periods(launch: Launch) -> tuple[tuple[int, int], ...]:
         for thread in worker.threads
         for stay in thread.stays
     ]
-    slices = sorted(one for worker in launch.workers for one in _slices(worker))
+    slices = sorted(time_slice for worker in launch.workers for time_slice in _slices(worker))
     if not launch.alternated or not slices:
         return ((0, max([*ends, 1])),)
     merged = [slices[0]]
@@ -280,10 +280,10 @@ def _periods(launch: Launch) -> tuple[tuple[int, int], ...]:
 
 def _slices(worker: Worker) -> Iterator[tuple[int, int]]:
     """When a worker that alternated ran, in milliseconds since its start signal."""
-    ends = accumulate((one.iterations for one in worker.time_slices), initial=1)
-    for one, first in zip(worker.time_slices, ends, strict=False):
-        time_ns = sum(worker.wall_ns[first : first + one.iterations])
-        yield one.began_us // 1000, -(-(one.began_us * 1000 + time_ns) // 1_000_000)
+    ends = accumulate((time_slice.iterations for time_slice in worker.time_slices), initial=1)
+    for time_slice, first in zip(worker.time_slices, ends, strict=False):
+        time_ns = sum(worker.wall_ns[first : first + time_slice.iterations])
+        yield time_slice.began_us // 1000, -(-(time_slice.began_us * 1000 + time_ns) // 1_000_000)
 
 
 def _in_periods(stays: Iterable[Stay], periods: Sequence[tuple[int, int]]) -> tuple[Stay, ...]:
@@ -491,7 +491,7 @@ def _panel(result: ScenarioResult, shown: _Shown, drawn: CpuTime, cpus: Sequence
         *([shown.gpus.above(name, drawn.until, shown.end_ms)] if shown.gpus else []),
         *([shown.requests.above(name, drawn.until)] if shown.requests else []),
     ]
-    facts = [fact for one in (shown.gpus, shown.requests) if one for fact in one.facts]
+    facts = [fact for extra in (shown.gpus, shown.requests) if extra for fact in extra.facts]
     return Content(
         above=tuple(above),
         cell=shown.cell.cell,
