@@ -1,7 +1,5 @@
 """The entry point of the command `corebound` and of `python -m corebound`."""
 
-from __future__ import annotations
-
 import sys
 
 from corebound.cli import interrupts

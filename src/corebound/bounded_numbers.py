@@ -3,8 +3,6 @@
 msgspec checks the bounds when it reads a record, and reports where a number is outside them.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The time of day. Folders without effects get it as an argument and never read it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 

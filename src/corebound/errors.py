@@ -1,7 +1,5 @@
 """Errors that the user can fix; each says what is wrong, where, and how to fix it."""
 
-from __future__ import annotations
-
 import errno
 import sys
 from collections.abc import Iterator

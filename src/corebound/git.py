@@ -1,7 +1,5 @@
 """Run git. Nothing else in corebound starts it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Apply a function to many items, serially or in several processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 

@@ -4,8 +4,6 @@ Nothing that a reader needs is lost. These functions handle only what the librar
 (ElementTree, Jinja, csv) do not escape themselves.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import re

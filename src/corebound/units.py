@@ -1,7 +1,5 @@
 """Format values for people; elsewhere values keep the units in their names."""
 
-from __future__ import annotations
-
 # Outside these limits a number would have too many zeros to read.
 _LEAST_WRITTEN, _MOST_WRITTEN = 1e-9, 1e15
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))

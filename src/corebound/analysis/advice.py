@@ -5,8 +5,6 @@ direction. The largest is the one that is furthest from 1 at the end of its inte
 so that an estimate from a few noisy launches does not come first.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """All series with their change points, and the decisions about them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compares published claims with what was measured: which of them reproduce on this host."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal

@@ -3,8 +3,6 @@
 What was built and measured interleaved may also be two values, environments or versions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path

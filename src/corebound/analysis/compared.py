@@ -1,7 +1,5 @@
 """One thing that was measured twice: both values, their ratio, and the verdict among all rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar

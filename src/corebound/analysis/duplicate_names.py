@@ -1,7 +1,5 @@
 """The names of configurations that are the same on a host, joined where they share values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 

@@ -1,7 +1,5 @@
 """Fairness checks, each evaluated from the evidence in the records."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

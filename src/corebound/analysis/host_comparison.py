@@ -4,8 +4,6 @@ Ratios can be compared between classes, because each is of two configurations on
 Absolute times are compared only between hosts of one class.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Which hosts show a change, and which do not: the evidence of all of them together."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

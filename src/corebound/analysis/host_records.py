@@ -1,7 +1,5 @@
 """Groups and orders the records of several runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Which cells of a scenario an interrupted run left without enough launches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ CSV; the ends of its intervals have columns of their own, such as `speedup_low_r
 not rounded, names end in their units, and None stands for a value that is missing or infinite.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Metrics of launches, summed over their threads; None if a metric is unavailable."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator

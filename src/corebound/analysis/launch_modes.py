@@ -1,7 +1,5 @@
 """Launches of two modes: the mode of each, and the comparisons in words."""
 
-from __future__ import annotations
-
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.wording import full_name
 from corebound.stats.comparison import Comparison, ModeComparison

@@ -1,7 +1,5 @@
 """The noise floor for a verdict: the smallest difference that this host can detect."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from corebound.records.calibration import Calibration, Noise

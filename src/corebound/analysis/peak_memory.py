@@ -1,7 +1,5 @@
 """Records whose launches are judged by their peak memory instead of their time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """What else changed between two runs, beside the code: packages, kernel, governor, quota."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Compares two runs cell by cell, and only cells that were measured in the same way."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """The result of one scenario in one run: its cells, comparisons, profiles and findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Selects the runs and cells a result is about: latest runs and baseline groups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

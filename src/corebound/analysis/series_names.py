@@ -1,7 +1,5 @@
 """Names and sort keys of series: in full, or without what a group of them shares."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Where a server's workers ran and what that cost them."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The throughput of a cell, and its share of the computed peak of the cell's cores."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

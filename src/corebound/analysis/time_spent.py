@@ -1,7 +1,5 @@
 """Where the time of a run went: starting, warming up, measuring, and launches without a result."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise

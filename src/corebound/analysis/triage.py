@@ -1,7 +1,5 @@
 """Groups what happened in a history by its cause: changes by commit, missing values by reason."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

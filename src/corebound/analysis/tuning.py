@@ -1,7 +1,5 @@
 """What a run of `corebound tune` says: its race, its recommendation and how sure that is."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What launches after a race show of its recommendation, and of the files that set it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -5,8 +5,6 @@ Each load has its own best configuration. One configuration for all is easier to
 costs more is compared load by load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

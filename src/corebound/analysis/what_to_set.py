@@ -1,7 +1,5 @@
 """What to set to get one configuration instead of another, as one line of a shell."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The wording of results: configurations, ratios, verdicts, values of series, dates."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence

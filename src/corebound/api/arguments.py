@@ -1,7 +1,5 @@
 """The arguments of the Python API: wrong ones are an `InputError`, and advice names them."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -97,7 +95,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
 
     Options that the function does not have stay, and so do commands with arguments of their own.
 
-    >>> def run(*files: str, only: Sequence[str] = (), budget_s: float = 1, resume: bool = False):
+    >>> def run(*files: str, only: "Sequence[str]" = (), budget_s: float = 1, resume: bool = False):
     ...     pass
     >>> of = inspect.signature(run)
     >>> in_python("Use a larger --budget, or `--only a=1`.", of)
@@ -112,13 +110,12 @@ def in_python(text: str, signature: inspect.Signature) -> str:
         if parameter is None:
             # The folder of results is named when they are loaded.
             return "corebound.load(…)" if option == "records" else None
-        kind = str(parameter.annotation)
-        if kind.endswith("bool"):
+        if isinstance(parameter.default, bool):
             return f"{parameter.name}=True"
         if value is None or parameter.name.endswith(("_s", "_ms")):
             return f"{parameter.name}="
-        quoted = f'"{value}"'
-        return f"{parameter.name}={f'[{quoted}]' if kind.startswith('Sequence') else quoted}"
+        quoted, kind = f'"{value}"', str(parameter.annotation)
+        return f"{parameter.name}={f'[{quoted}]' if 'Sequence[' in kind else quoted}"
 
     def option(found: re.Match[str]) -> str:
         written = argument(found["quoted"] or found["bare"], found["value"])

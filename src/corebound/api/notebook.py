@@ -1,7 +1,5 @@
 """What a notebook shows of results: the tables of the site, with the site's charts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

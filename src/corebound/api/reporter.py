@@ -1,7 +1,5 @@
 """The progress of a function that launches, line by line, for whoever called it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

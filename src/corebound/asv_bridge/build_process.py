@@ -5,8 +5,6 @@ third of a second to import. The request is a line of JSON on stdin. The answer 
 lines of JSON to the given descriptor; earlier lines are progress messages, the last is the result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

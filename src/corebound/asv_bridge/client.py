@@ -1,7 +1,5 @@
 """Send requests to asv, which runs in a process of its own: see `asv_bridge.build_process`."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

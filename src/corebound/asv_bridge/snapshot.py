@@ -5,8 +5,6 @@ which borrows the objects of the other. The user's index, HEAD, branches, stash 
 untouched.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

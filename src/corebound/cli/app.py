@@ -3,8 +3,6 @@
 docs/reference/commands.md lists the exit codes.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import inspect

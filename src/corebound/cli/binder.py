@@ -1,7 +1,5 @@
 """Makes the options of a command from the fields of its request (ADR 33)."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import typing

@@ -3,8 +3,6 @@
 It imports only the standard library, because the import of any other module may have failed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

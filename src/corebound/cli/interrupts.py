@@ -3,8 +3,6 @@
 It imports next to nothing, because no import must happen without its handlers.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

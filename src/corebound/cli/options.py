@@ -1,7 +1,5 @@
 """Options of the terminal alone, and what commands tell the user while they run."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from typing import Annotated

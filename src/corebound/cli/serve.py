@@ -1,7 +1,5 @@
 """`corebound report --serve`: serve the site locally and rebuild it when records change."""
 
-from __future__ import annotations
-
 import gc
 import http
 import http.server

@@ -1,7 +1,5 @@
 """Apply the rules to the cells of a scenario, or to a service, and list the findings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace

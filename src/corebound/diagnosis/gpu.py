@@ -1,7 +1,5 @@
 """Rules about how busy a GPU is kept: starved, waiting, fluctuating or busy."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 

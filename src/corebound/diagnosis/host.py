@@ -1,7 +1,5 @@
 """Rules about the host: what took CPU time from launches, or from a service."""
 
-from __future__ import annotations
-
 from corebound.diagnosis.evidence import (
     LEAST_THROTTLED,
     POOLS,

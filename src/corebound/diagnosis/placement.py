@@ -1,7 +1,5 @@
 """Rules about placement: the CPUs, cores and nodes that threads and memory were on."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Rules about hardware counters: where the processor's pipeline waited."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Rules about threads: their number, the CPUs they have, and when pools were sized."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Rules about validity: signs that the launches did not measure what was intended."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, median

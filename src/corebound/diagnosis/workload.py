@@ -1,7 +1,5 @@
 """Rules about the workload: its operators, checkpoints, BLAS and data loaders."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

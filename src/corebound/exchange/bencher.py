@@ -1,7 +1,5 @@
 """Import Bencher Metric Format: JSON of benchmarks, their measures and values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

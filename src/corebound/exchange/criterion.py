@@ -1,7 +1,5 @@
 """Import the results of Criterion, which `cargo bench` leaves below `target/criterion`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Import the history that github-action-benchmark keeps (`data.js`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

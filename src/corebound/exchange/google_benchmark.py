@@ -1,7 +1,5 @@
 """Import JSON files of Google Benchmark (`--benchmark_out`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

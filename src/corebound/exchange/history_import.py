@@ -1,7 +1,5 @@
 """Store imported series beside the records, merged with earlier imports."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

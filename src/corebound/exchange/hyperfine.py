@@ -1,7 +1,5 @@
 """Import files of hyperfine (`--export-json`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

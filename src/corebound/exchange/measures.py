@@ -1,7 +1,5 @@
 """Understand the units of other tools: which are the same measure, and how they convert."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

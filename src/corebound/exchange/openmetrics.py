@@ -1,7 +1,5 @@
 """Export a run to OpenMetrics, which Prometheus and its dashboards read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime

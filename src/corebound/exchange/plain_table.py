@@ -1,7 +1,5 @@
 """Read any table of results, CSV or JSON, whose columns the user names."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The points of imported series: their order, one for each moment, and complete environments."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterable, Sequence

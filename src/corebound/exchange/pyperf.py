@@ -1,7 +1,5 @@
 """Import pyperf files as histories, and export a run as a pyperf file."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

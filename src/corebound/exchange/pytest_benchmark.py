@@ -1,7 +1,5 @@
 """Import files of pytest-benchmark (`--benchmark-json`)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Read text and JSON of other tools, and explain what is wrong with invalid ones."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Read result files of other tools as series, one launch for each process that measured."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -5,8 +5,6 @@ happens, no launch is lost and none counts twice: files only grow, so of two ver
 the longer one replaces the shorter one if it begins with it, and otherwise neither is touched.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Everything may be delivered again: agents return the report of a shard that is d
 agent is lost waits for its own host; it never moves to another one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The format of fleet.yaml: its keys and their words, and the reader that reports every fault."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The frozen plan of a fleet: what each host measures, with ids that never change."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal

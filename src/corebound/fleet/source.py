@@ -1,7 +1,5 @@
 """The planned commit as a git bundle, and its checkout on a host."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a fleet has measured, what is missing, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal, get_args

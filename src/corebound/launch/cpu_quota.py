@@ -14,8 +14,6 @@ a process that was killed together with its supervisor. Where corebound enables 
 marks the cgroup, and whoever needs it shares a lock on it: the last one disables it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

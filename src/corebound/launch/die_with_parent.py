@@ -6,8 +6,6 @@ A process can request this only for itself, and must do so before it executes th
 module makes the request and then executes the command. PID is the process id of the parent.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

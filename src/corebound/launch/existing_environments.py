@@ -1,7 +1,5 @@
 """Finds the interpreters of environments that corebound did not make: virtual, and conda's."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Finds out what an environment's Python has: modules, as a worker will find them, and a BLAS."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Samples the host while a launch is timed, and computes what happened between two samples."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib

@@ -1,7 +1,5 @@
 """Monitors one launch from outside: its threads, the host and hardware counters."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Collects a launch's hardware counters with `perf stat`, and parses its output."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -4,8 +4,6 @@ What the host offers is found here, what a worker really has is read from outsid
 compared with what its cell sets.
 """
 
-from __future__ import annotations
-
 import ctypes.util
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the programs of commands and servers are, before anything is launched."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

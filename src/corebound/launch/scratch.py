@@ -8,8 +8,6 @@ of the temporary folder is too long, a server or PyTorch's DataLoader cannot cre
 DataLoader's processes then wait for each other until the launch times out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The folders in which a scenario's environments and modules are searched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # A repository has the first, a project the second.

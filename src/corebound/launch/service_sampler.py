@@ -5,8 +5,6 @@ another. In between, only the busiest threads are looked at, so the cost hardly 
 number of threads.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

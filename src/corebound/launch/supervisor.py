@@ -18,8 +18,6 @@ The protocol is JSON over a sequenced-packet socket:
 - `{"exited": pid, "code"}` reports a worker's exit without being requested.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

@@ -1,7 +1,5 @@
 """The runner's client for the supervisor: starts it, spawns workers, receives their exits."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Samples the threads of a launch from outside: current CPU, affinity and CPU time."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

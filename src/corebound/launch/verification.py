@@ -1,7 +1,5 @@
 """Verifies a launch's CPU binding, thread counts and environment; describes each violation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from corebound.machine.topology import CpuId, cpu_list

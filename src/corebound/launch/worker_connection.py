@@ -1,7 +1,5 @@
 """The runner's side of the connection to a child process, in particular a worker."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

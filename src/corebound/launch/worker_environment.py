@@ -1,7 +1,5 @@
 """Which environment variables a worker or a server has: few of the user's, and the cell's."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads a process's cgroups: allowed CPUs and memory nodes, CPU and memory limits, freezing."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

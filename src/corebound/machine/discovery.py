@@ -1,7 +1,5 @@
 """Reads the topology of this machine, or of one whose /sys was saved as a folder."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

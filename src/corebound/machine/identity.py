@@ -1,7 +1,5 @@
 """Describes this machine and its GPUs, with an identity that survives a change of its name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The host lock: it allows one run at a time, because two would disturb each other."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The speed of a machine's memory modules, where a program may read it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Estimates a core's peak floating-point throughput from what the kernel reports."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Nothing is written, traced or signalled. Another user's process hides some of its files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Uses only the standard library, because the supervisor process imports it. A fun
 takes text also works on a saved machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads files of /proc and /sys, live or saved, and parses them into values."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

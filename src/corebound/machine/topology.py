@@ -1,7 +1,5 @@
 """A machine's topology: CPUs, cores, caches, nodes and sockets, and its tree as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Annotated, Literal, NewType

@@ -3,8 +3,6 @@
 Each artefact gives a program the CPUs, memory nodes and variables that a launch had.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

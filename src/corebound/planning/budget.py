@@ -4,8 +4,6 @@ The forecast of a run and the runner use the same functions, so that what is sai
 what it does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

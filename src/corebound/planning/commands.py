@@ -1,7 +1,5 @@
 """Build the exact command and environment that start a worker or a server."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from corebound.machine.topology import cpu_list

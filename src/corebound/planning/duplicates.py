@@ -1,7 +1,5 @@
 """Find the cells of a scenario that are the same on a host, so that one of them is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The environment variables that set a launch's threads, placement and GPUs."""
 
-from __future__ import annotations
-
 from corebound.machine.topology import cpu_list
 from corebound.planning.models import Placement
 from corebound.scenario.cell import Cell

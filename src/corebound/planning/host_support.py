@@ -1,7 +1,5 @@
 """What a host can do, and why a cell cannot run on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Literal
 

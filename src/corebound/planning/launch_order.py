@@ -1,7 +1,5 @@
 """How the launches of a block are ordered, which of them alternate, and which start at once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The types of a plan: slots of CPUs and memory, placements, and start commands."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

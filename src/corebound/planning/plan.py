@@ -1,7 +1,5 @@
 """Plan all launches of a scenario on a host, or report why a cell cannot run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """Build what starts a server, the settings of its workers, and the traffic that it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import get_args

@@ -1,7 +1,5 @@
 """What is said of two runs, or of two commits, values or versions: verdict, table and notes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace

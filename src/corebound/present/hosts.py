@@ -1,7 +1,5 @@
 """The results across hosts: by class, by host, the outliers and what is recommended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal

@@ -1,7 +1,5 @@
 """What `corebound inspect` shows of its result: what is wrong, and what the service is and did."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Sections as Markdown, for pull requests and issues."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """The results of a run: what `corebound run` and `show` print, its time, and a notebook's table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace

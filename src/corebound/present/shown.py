@@ -1,7 +1,5 @@
 """How results show themselves: as text with `print` and in a console, as a table in a notebook."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import ClassVar

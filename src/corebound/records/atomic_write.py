@@ -1,7 +1,5 @@
 """Write files atomically, and into devices and pipes; read only regular files of a bounded size."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

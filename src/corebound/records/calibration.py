@@ -1,7 +1,5 @@
 """The results of comparing a cell with itself to measure a host's noise."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Encode and decode records as typed JSON, one record per line; invalid lines are rejected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar

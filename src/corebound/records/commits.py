@@ -1,7 +1,5 @@
 """Read commits from git repositories."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Store documents beside the runs, one per file: calibrations, confirmations and profiles."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The record of one launch: its workers, their telemetry and its outcome."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field

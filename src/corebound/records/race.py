@@ -1,7 +1,5 @@
 """What a run of `corebound tune` records, so that its race can be replayed from its launches."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from corebound.bounded_numbers import Amount, Count

@@ -1,7 +1,5 @@
 """What a running service was seen to do over an interval, from outside."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Host telemetry during a launch, and its effect on the launch's iterations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

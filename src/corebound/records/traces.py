@@ -1,7 +1,5 @@
 """Store Chrome traces of profiled launches, gzipped, beside the record file of their run."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from pathlib import Path

@@ -5,8 +5,6 @@ Decoding checks types and the bounds of single numbers (`bounds`). This module c
 that involve several fields. Each function raises ValueError with the problem.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import zlib

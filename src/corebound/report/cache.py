@@ -1,7 +1,5 @@
 """What the site keeps between reports: hashes of its files' inputs, and compiled templates."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """CSV and JSON downloads of what pages show: unrounded values, with units in the names."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence

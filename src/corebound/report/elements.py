@@ -1,7 +1,5 @@
 """Elements that several pages share: page head, verdict, action, notices."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path

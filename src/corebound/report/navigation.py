@@ -1,7 +1,5 @@
 """The navigation of every page: links to the parts of the site, and the news at one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Renders pages to HTML: templates, charts and filters; external text is escaped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial, wraps

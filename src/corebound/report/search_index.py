@@ -1,7 +1,5 @@
 """The index of the site's search: the name and address of each thing that has a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec

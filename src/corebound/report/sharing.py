@@ -1,7 +1,5 @@
 """What others show of the site: a badge for each scenario, and the image of a link preview."""
 
-from __future__ import annotations
-
 import io
 import textwrap
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ After one launch of each cell, a budget that holds no further five of all would 
 comparison open. So it decides those that look plainest, and the others keep what was seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

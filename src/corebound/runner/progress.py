@@ -1,7 +1,5 @@
 """How far a scenario is: which launches its cells have, which they still need, when it is over."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Container, Iterator, Sequence

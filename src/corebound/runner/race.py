@@ -1,7 +1,5 @@
 """The race of a task of `corebound tune`: which cells a block launches, and for how long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Which launches are refused: disturbed ones, and those that alternated with an unlike baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

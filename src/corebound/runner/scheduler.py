@@ -1,7 +1,5 @@
 """Schedules a run: launches cells in randomized blocks, and records each launch as it ends."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

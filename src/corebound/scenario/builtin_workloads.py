@@ -4,8 +4,6 @@ Both the scenario checks and the worker read this table. A test compares every e
 the function that it names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import get_args
 

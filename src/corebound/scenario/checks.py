@@ -1,7 +1,5 @@
 """Check what a scenario says of its workload, settings, parameters and measurement."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Turn a scenario into a comparison by adding an axis of commits or of another setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

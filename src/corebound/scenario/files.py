@@ -1,7 +1,5 @@
 """Where the files that a scenario names are: beside it, and in a launch's working directory."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Generate the JSON Schema of scenario files, for editors, from the models."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Check a scenario's matrix, and that its baseline and claims name cells."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

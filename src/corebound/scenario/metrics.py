@@ -1,7 +1,5 @@
 """Values other than times: what they are, and where in a command's output they are found."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What `corebound tune` may compare, each objective declared once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

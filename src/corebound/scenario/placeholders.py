@@ -1,7 +1,5 @@
 """Names in braces in the words of a command and in variables: `{threads}`, `{model}`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping
 

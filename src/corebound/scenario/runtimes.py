@@ -5,8 +5,6 @@ them, what it needs of a host. Its adapter is `worker/adapters/NAME.py`, its wor
 in `scenario/builtin_workloads.py`, and a server's class is in `serving/servers.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Select cells by the expressions of `--only`."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

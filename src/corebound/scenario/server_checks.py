@@ -1,7 +1,5 @@
 """Check what a scenario says of a server of the user's own, or of a running service."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """The keys of a server of the user's own, and of the requests that are sent to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args

@@ -6,8 +6,6 @@ it there. Unless it is an environment variable, also give `Cell`, `Binding` or `
 that its metadata names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import attrgetter, or_

@@ -10,8 +10,6 @@ Latencies travel as HDR histograms in their own encoding (version 2, base64), in
 microseconds with 3 significant digits: `stats.latency` reads and merges them.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 

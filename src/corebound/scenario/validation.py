@@ -1,7 +1,5 @@
 """Validate a tree of values against a file's model: unknown keys and wrong types."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Asks a server one question, outside the measurement: is it ready, is its answer right?"""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Verifies a server launch: its workers' threads, CPUs and environment, and the generator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path

@@ -3,8 +3,6 @@
 A running service, which corebound does not start, has no processes.
 """
 
-from __future__ import annotations
-
 import mimetypes
 import os
 import signal

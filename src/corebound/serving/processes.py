@@ -1,7 +1,5 @@
 """Starts the processes of a server launch, and waits until the server can be measured."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import time

@@ -1,7 +1,5 @@
 """Creates the model that a server serves, with a request and its expected answer, in the cache."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil

@@ -3,8 +3,6 @@
 Besides, their workers report themselves, and the right answer is known.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Runs one launch of a server: starts it, sends requests, monitors it and stops it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

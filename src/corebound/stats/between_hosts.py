@@ -5,8 +5,6 @@ Hosts of a class differ by more than that error: each has a value of its own, dr
 values that hosts of its class have (a random effect).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Run-to-run variation of a cell's level when nothing has changed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -4,8 +4,6 @@
 docs/explanation/bisection.md explains how it bounds its errors.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Compare a cell with its baseline: speed-up ratio, confidence interval and verdict."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

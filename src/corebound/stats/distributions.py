@@ -5,8 +5,6 @@ Relative errors are below 1e-9 for up to a million degrees of freedom or trials,
 ADR 30 has the reasons.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -6,8 +6,6 @@ ratio is right, but it varies several times as much as while the host is fast. T
 blocks is then as uncertain as its worst blocks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Detect what disturbed a launch from outside, iteration by iteration."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence

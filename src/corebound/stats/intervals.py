@@ -1,7 +1,5 @@
 """Confidence intervals, geometric means and the adaptive trimmed mean."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Request latencies: HDR histograms, percentiles and MLPerf's early stopping."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Summarise launches: one value for each launch, one value with its interval for a cell."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

@@ -7,8 +7,6 @@ blocks is uncertain by the modes that happened to meet, although the ratio withi
 well.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

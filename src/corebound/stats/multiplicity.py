@@ -1,7 +1,5 @@
 """Correct for multiple comparisons: Holm, and Benjamini and Hochberg."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from corebound.stats.comparison import Comparison

@@ -1,7 +1,5 @@
 """Measure how much of a difference is noise, by comparing a cell with itself."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import statistics

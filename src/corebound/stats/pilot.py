@@ -1,7 +1,5 @@
 """How many iterations a launch is to have, given what the launches so far show."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

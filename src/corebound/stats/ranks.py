@@ -4,8 +4,6 @@ Student's t says nothing where one launch in ten takes forty times as long, alth
 one cell may be faster than every one of the other. Ranks see that.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -11,8 +11,6 @@ wait meanwhile. So a trial that ended early counts with the requests that it was
 that its repetitions contradict does not count.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import groupby
 

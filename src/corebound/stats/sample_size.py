@@ -1,7 +1,5 @@
 """How many launches would decide an inconclusive comparison."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ Source: successive halving, Jamieson & Talwalkar, "Non-stochastic best arm ident
 hyperparameter optimization" (2016).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Mapping, Sequence
 from statistics import median_low

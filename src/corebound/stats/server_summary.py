@@ -1,7 +1,5 @@
 """Summarise a server cell: throughput, tail latency and CPU time per request."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 

@@ -5,8 +5,6 @@ three launches is 4.3. Comparisons of one scenario run the same workload on the 
 variances are alike, and each says something about the others.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec import Struct
 

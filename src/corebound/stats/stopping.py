@@ -1,7 +1,5 @@
 """Decide which cells need more launches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from corebound.scenario.models import Launches

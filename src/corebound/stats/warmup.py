@@ -1,7 +1,5 @@
 """The warm-up of a launch: detect where it ends, or that it never does, and drop it."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Runs anchored to a pinned commit: HEAD alternates with its build on whatever machine came."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check the files of `corebound tune --emit` by their own programs, or else by parsers."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 A calibration yields the noise floor: the smallest difference that this host can detect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A cache of the change points found in histories, kept beside the records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

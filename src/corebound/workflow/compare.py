@@ -1,7 +1,5 @@
 """`corebound compare` without a terminal: two recorded runs, or two commits of a history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

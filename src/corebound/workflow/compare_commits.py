@@ -1,7 +1,5 @@
 """`corebound compare-commits` without a terminal: measure two sides interleaved, and judge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, ClassVar
 

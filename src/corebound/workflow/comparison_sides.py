@@ -1,7 +1,5 @@
 """The two sides of a comparison: commits, parameter values, environments or package versions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Confirm suspected regressions: measure both commits of a change point again before it alarms."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`corebound environment` without a terminal: list, create and remove environments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike

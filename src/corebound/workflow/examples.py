@@ -1,7 +1,5 @@
 """The scenarios that come with corebound: in a checkout's `scenarios/`, or in the wheel."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from os import PathLike

@@ -1,7 +1,5 @@
 """`corebound export` without a terminal: write recorded runs in the formats of other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum

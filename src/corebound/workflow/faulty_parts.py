@@ -1,7 +1,5 @@
 """Write the site of records of which some raise an error: without those, and naming them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Forecast how long a run takes and how precise it gets, from the last run of its scenarios."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

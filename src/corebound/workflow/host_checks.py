@@ -1,7 +1,5 @@
 """The checks of `corebound doctor`, with this host's tools and environments, and before a run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

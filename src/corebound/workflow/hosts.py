@@ -1,7 +1,5 @@
 """Read the latest results of every host, one host at a time, with a cache beside the records."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`corebound import asv` without a terminal: read a project's results and extend its history."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

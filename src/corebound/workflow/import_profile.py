@@ -1,7 +1,5 @@
 """`corebound import profile` without a terminal: read and store operator profiles."""
 
-from __future__ import annotations
-
 from os import PathLike
 from pathlib import Path
 

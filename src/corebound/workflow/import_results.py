@@ -1,7 +1,5 @@
 """Import result files of other tools as histories, without a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """`corebound init`: creates the first files that a repository needs for nightly runs."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Measure Python functions against one another, each launch in a fresh process."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import operator

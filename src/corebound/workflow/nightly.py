@@ -1,7 +1,5 @@
 """A nightly run: update, measure, detect regressions, publish and summarise, in one request."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

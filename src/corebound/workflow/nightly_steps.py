@@ -4,8 +4,6 @@ The journal has one line as each step begins and ends, written to disk at once. 
 interrupted nightly run has no end line; the next invocation resumes that run.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The summary of a nightly run: as text, as JSON, and posted to a URL."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

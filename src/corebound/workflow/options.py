@@ -3,8 +3,6 @@
 `cli.binder` makes the command line's options from them; a request has their values.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import typing

@@ -1,7 +1,5 @@
 """Prepare a run: a new run, an interrupted run, or a comparison, with its tasks in order."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

@@ -1,7 +1,5 @@
 """Apply a function to many items in parallel, on all available CPUs, unless a run is measuring."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Find or build, through asv, the project environments that scenarios require."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike

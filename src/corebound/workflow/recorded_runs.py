@@ -1,7 +1,5 @@
 """`corebound list`, `show` and `log` without a terminal: the recorded runs and their launches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`corebound regressions` without a terminal: the change points of all histories, and decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`corebound reproduce` without a terminal: measure a recorded result again, and compare."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Resolve the names of runs and commits that the user typed."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Runs scenarios: what `corebound run` and `corebound.run` do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 

@@ -3,8 +3,6 @@
 One host is in memory at a time: the points of a series are read when they are used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import itertools

@@ -1,7 +1,5 @@
 """The common input of most commands: scenario files, their cells, and this host's capabilities."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`corebound tune` without a terminal: race the configurations of a scenario on this host."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Launch what a race recommends again: later, and through the files that set it."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What `corebound tune` and `corebound.tune` are asked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, ClassVar

@@ -1,7 +1,5 @@
 """Read the recorded runs of `corebound tune`, and the launches through their files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

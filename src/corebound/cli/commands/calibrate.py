@@ -1,7 +1,5 @@
 """`corebound calibrate`: find the noise floor by measuring a scenario's baseline against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import typer

@@ -1,7 +1,5 @@
 """`corebound compare`: two runs, or two commits, cell by cell; or all hosts of the records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal

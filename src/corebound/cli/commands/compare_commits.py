@@ -1,7 +1,5 @@
 """`corebound compare-commits`: measure two commits, versions or parameter values interleaved."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import typer

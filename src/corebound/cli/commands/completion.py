@@ -1,7 +1,5 @@
 """`corebound completion`: completion of commands and options in shells."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Annotated
 

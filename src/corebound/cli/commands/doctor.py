@@ -1,7 +1,5 @@
 """`corebound doctor`: find, explain and fix host conditions that would disturb measurements."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """`corebound environment`: create, list and remove the environments that scenarios run in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

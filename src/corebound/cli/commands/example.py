@@ -1,7 +1,5 @@
 """`corebound example`: the scenarios that come with corebound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

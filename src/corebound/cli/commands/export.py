@@ -1,7 +1,5 @@
 """`corebound export`: write records in the formats of other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`corebound fleet`: measure on many hosts, through an existing engine."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Sequence

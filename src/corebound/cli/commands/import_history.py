@@ -1,7 +1,5 @@
 """`corebound import asv`: import the history of a project; what imports print."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`corebound import profile`: import operator profiles of other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`corebound import pytest-benchmark` and other tools' result files."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial

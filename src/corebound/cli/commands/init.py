@@ -1,7 +1,5 @@
 """`corebound init`: write the files that a repository needs for measurements and nightly runs."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence

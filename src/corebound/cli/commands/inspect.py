@@ -1,7 +1,5 @@
 """`corebound inspect`: what is wrong with a service that is running now."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, NoReturn
 

@@ -1,7 +1,5 @@
 """`corebound nightly`: measure, detect regressions and publish; resumes after an interruption."""
 
-from __future__ import annotations
-
 import typer
 
 from corebound.cli.options import Json, Quiet, notifier

@@ -1,7 +1,5 @@
 """`corebound topology`, `check`, `schema` and `plan`: inspect everything, launch nothing."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """`corebound publish`: publish the site to a folder or a branch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

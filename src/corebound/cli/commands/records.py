@@ -1,7 +1,5 @@
 """`corebound list`, `show` and `log`: what was measured, and what a launch printed."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

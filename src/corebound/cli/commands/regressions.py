@@ -1,7 +1,5 @@
 """`corebound regressions`: list the change points of all histories, and record decisions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """`corebound report`: render the static site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

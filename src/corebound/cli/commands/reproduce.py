@@ -1,7 +1,5 @@
 """`corebound reproduce`: measure a recorded result again under the same conditions, and compare."""
 
-from __future__ import annotations
-
 import typer
 
 from corebound import units

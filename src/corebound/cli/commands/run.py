@@ -1,7 +1,5 @@
 """`corebound run`: measure scenarios, or resume an interrupted run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 

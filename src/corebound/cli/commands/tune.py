@@ -1,7 +1,5 @@
 """`corebound tune`: find the configuration to use on this host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """`corebound update`: fetch the latest commits of the project under test."""
 
-from __future__ import annotations
-
 import typer
 
 from corebound.cli.options import Json, Quiet, notifier

@@ -3,8 +3,6 @@
 Colours are styles of a `Console`, which alone may send escape sequences; see `streams`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterable

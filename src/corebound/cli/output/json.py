@@ -5,8 +5,6 @@ corebound, and the command. `error` is null, or what is wrong, where, and how to
 keys are the command's result; a result that is a list is under `results`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any

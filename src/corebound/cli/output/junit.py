@@ -1,7 +1,5 @@
 """JUnit XML, which CI services show as test results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """What a planned run leaves out, takes and is expected to reach, in words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

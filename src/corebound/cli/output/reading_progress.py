@@ -1,7 +1,5 @@
 """The progress bar of commands that read files; apart, because they need not load the runner."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from rich.progress import BarColumn, ProgressColumn, TextColumn

@@ -1,7 +1,5 @@
 """Print the sections of a result in a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import rich.table

@@ -5,8 +5,6 @@ output of a command passes through here, so that a terminal or CI service execut
 It imports little, because every start of the command line needs it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

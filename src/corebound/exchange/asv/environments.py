@@ -1,7 +1,5 @@
 """Match asv's names: which of them mean the same environment, machine or requirement."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 Source: asv 0.6, `asv/results.py`, format 2. docs/how-to/exchange.md lists what it cannot represent.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Locate the configuration and the results of an asv project, and read its configuration."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Mapping, Sequence

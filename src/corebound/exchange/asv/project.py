@@ -1,7 +1,5 @@
 """Read all results of an asv project, and report what cannot be read."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

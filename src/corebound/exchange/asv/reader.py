@@ -1,7 +1,5 @@
 """Read a tree of asv's results file by file, and report damaged files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Parse asv's result files, one at a time, in either of the two formats."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

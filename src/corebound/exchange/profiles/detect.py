@@ -1,7 +1,5 @@
 """Detect a profile's format from its content, because file names are unreliable."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain

@@ -3,8 +3,6 @@
 Both are in a folder named `*_ascend_ms`, whatever the device.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache

@@ -6,8 +6,6 @@ without their unit in brackets. A time without a named unit is in microseconds, 
 version of these tables.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The parts that profile readers return: timelines, sums and iterations of one file."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Iterator
 from decimal import Decimal

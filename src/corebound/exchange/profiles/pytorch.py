@@ -1,7 +1,5 @@
 """Read PyTorch traces from torch.profiler's `export_chrome_trace`: the operators on the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace

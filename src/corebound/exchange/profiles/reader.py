@@ -1,7 +1,5 @@
 """Read files and folders of profiles: group related files and build one profile from each group."""
 
-from __future__ import annotations
-
 import os
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Read TensorFlow's `trace.json.gz` from its profiler: the operators on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source: tsl/profiler/protobuf/xplane.proto. The numbers are field numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The engines that start agents on hosts; only these modules import an engine's library."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Checks of the processor: clock, shared cores, interrupts, CPU time limits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Checks of the system: kernel settings, memory, load, tools and environments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

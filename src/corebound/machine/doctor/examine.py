@@ -1,7 +1,5 @@
 """Examines a host: runs every check, in the order they are shown."""
 
-from __future__ import annotations
-
 from corebound.machine.doctor import checks_cpu, checks_system
 from corebound.machine.doctor.host_facts import HostFacts
 from corebound.machine.doctor.result import CheckResult

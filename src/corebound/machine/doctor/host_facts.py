@@ -3,8 +3,6 @@
 The difference of two snapshots shows which processes used the CPUs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

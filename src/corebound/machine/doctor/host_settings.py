@@ -1,7 +1,5 @@
 """Change settings of the host so that they can be restored, even after a crash."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

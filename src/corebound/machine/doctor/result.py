@@ -1,7 +1,5 @@
 """The result of a host check: what was observed, why it matters, and the commands that fix it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Chart axes: map numbers to a share of the width, with ticks at round values and dates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from datetime import date

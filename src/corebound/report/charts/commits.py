@@ -1,7 +1,5 @@
 """Small charts about commits: bars of what each changed, a change in a series, missing values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """CPU × time: who used each CPU, how many threads waited for one, and what was taken away."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby

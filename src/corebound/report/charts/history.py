@@ -1,7 +1,5 @@
 """History charts: points with intervals, levels between changes, and numbered change marks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

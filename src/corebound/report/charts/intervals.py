@@ -1,7 +1,5 @@
 """Interval tables: their axis, and the chart of each row with its estimate, interval and pairs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

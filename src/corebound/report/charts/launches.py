@@ -1,7 +1,5 @@
 """Launches of a configuration beside its baseline: a row for each block; and its lane in a race."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

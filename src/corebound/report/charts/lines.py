@@ -1,7 +1,5 @@
 """Line charts: curves over two axes, and the trace of every iteration of a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 

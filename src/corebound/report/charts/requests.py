@@ -1,7 +1,5 @@
 """Requests on lanes: when each arrived, waited, was answered or failed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 

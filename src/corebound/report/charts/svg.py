@@ -3,8 +3,6 @@
 These describe the content, not the appearance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

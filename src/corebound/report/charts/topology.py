@@ -6,8 +6,6 @@ within four others. It therefore gets a single image with a name, which lists ho
 kind there are, which are used, and which are unavailable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable
 from html import escape
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Two quantities as bars from zero, each with its interval."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct

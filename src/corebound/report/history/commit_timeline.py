@@ -1,7 +1,5 @@
 """What each of a project's latest commits changed, as bars."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

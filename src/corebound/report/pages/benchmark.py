@@ -1,7 +1,5 @@
 """The page of an imported benchmark: all of its cells on all machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 

@@ -1,7 +1,5 @@
 """The page of published claims, each with the local result and whether it reproduces."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The page that compares two runs or commits, and the page to choose two on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct

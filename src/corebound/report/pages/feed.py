@@ -1,7 +1,5 @@
 """The Atom feed of changes (RFC 4287)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

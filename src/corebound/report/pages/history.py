@@ -1,7 +1,5 @@
 """The history page: changes that need attention, then every series."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Sequence
 

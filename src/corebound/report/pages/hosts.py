@@ -1,7 +1,5 @@
 """The pages of one host and of all hosts: what holds on which class, and which are odd."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

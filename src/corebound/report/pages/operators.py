@@ -1,7 +1,5 @@
 """The page of all operator profiles: imported ones, and links to those of scenarios."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from corebound.analysis.scenario_result import ScenarioResult

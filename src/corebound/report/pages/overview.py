@@ -1,7 +1,5 @@
 """The first page: the largest effect and what to set, then every scenario with its advice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A run's page: its command, its host, and the status of every launch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

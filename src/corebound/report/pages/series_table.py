@@ -1,7 +1,5 @@
 """Table rows of series: one per scenario or benchmark, grouped by host or machine."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter

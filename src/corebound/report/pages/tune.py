@@ -1,7 +1,5 @@
 """The page of a run of `corebound tune`: what to set, the race, and how sure that is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import dropwhile
 

@@ -1,7 +1,5 @@
 """What is new: regressions, improvements, inconclusive changes, and failures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """The table of configurations: each has one row, with its chart and with its details folded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """How busy the GPUs of a launch were over time."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

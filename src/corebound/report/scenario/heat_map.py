@@ -3,8 +3,6 @@
 Other axes have no place in the map: a cell of it is then the fastest of its configurations.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Launches: their variation, how they warmed up, and the table of all of them."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Operator profiles side by side: where the time of a step is spent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """What a result was measured with, and how long that takes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The first requests of a server's launch: how many were in flight, and which of them waited."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

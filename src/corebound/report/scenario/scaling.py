@@ -1,7 +1,5 @@
 """How a scenario's configurations scale with threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace

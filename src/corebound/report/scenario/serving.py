@@ -1,7 +1,5 @@
 """Server performance under load: throughput and tail latency of each configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The two sides of a comparison: what was built, and each pair of launches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """CPU affinity and CPU time: where threads may run, where they ran, and why they waited."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate

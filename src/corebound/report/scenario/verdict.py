@@ -1,7 +1,5 @@
 """The verdict of a scenario in a sentence, its basis, and notices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ its order from descriptor 3 and writes its messages to descriptor 4. It imports 
 before it reads the order: an import during the requests would delay them by about 0.1 s.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

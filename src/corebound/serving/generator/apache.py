@@ -1,7 +1,5 @@
 """Sends the load with ApacheBench (ab): builds its command line and parses its output."""
 
-from __future__ import annotations
-
 import math
 import re
 import resource

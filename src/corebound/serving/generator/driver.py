@@ -1,7 +1,5 @@
 """Sends the requests of each traffic shape: decides when, and over which connection."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import select

@@ -1,7 +1,5 @@
 """A minimal HTTP/1.1 client that sends requests over keep-alive connections."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Reduces the results of all requests to a launch's record: latencies, windows, MLPerf values."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The answers are server-sent events as of OpenAI's APIs of completions and chats,
 vLLM and others implement: lines `data: {...}`, and `data: [DONE]` at the end.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

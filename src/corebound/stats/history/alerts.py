@@ -1,7 +1,5 @@
 """Decide which changes raise an alarm, given people's decisions and the results of re-runs."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Container, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Search the change points of one segment: propose cuts, vote on them and locate them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from bisect import bisect_left, bisect_right

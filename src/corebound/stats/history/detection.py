@@ -6,8 +6,6 @@ change, each processor may have only two points. A commit changes all of them by
 So, with each segment's own level subtracted, all points form one series.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Decide whether a cut is a change point, by two complementary detectors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cached_property

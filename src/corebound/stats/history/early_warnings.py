@@ -5,8 +5,6 @@ expensive. An early warning is cheap: it costs one re-run. So two points that bo
 from all before them are enough for a warning, and the re-run decides.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The latest value of a series that is too short for detectors, beside the values before it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compare two points of one history, using the variation of the other points as noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -4,8 +4,6 @@ Each host has a level of its own, and each commit an effect that all hosts share
 the commits are a series, in which the noise of single hosts averages out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Find changes in a suite's history, and series that now fail."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

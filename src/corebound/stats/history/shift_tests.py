@@ -1,7 +1,5 @@
 """Two-sample tests and shift estimates: do two sets of points lie at different levels?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

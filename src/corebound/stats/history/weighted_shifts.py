@@ -4,8 +4,6 @@ Ratios of one night may be three times as precise as those of the next. A point'
 of its own error, plus one that all points share: a build may be laid out differently in memory.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence
