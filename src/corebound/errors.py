@@ -73,7 +73,6 @@ def report_os_errors(what: str, *, where: Path, fix: str) -> Iterator[None]:
     Args:
         what: What cannot be done, without a full stop: the reason is appended.
         where: The path, unless the OSError has its own.
-        fix: How to fix it.
 
     Raises:
         InputError: the block raised an OSError.
@@ -146,7 +145,6 @@ def collect_fault(
 
     Args:
         file: The file that the block reads.
-        faults: Receives the fault.
         what: What is skipped, for the message.
         fix: How to fix a file that cannot be read; None: as the error says.
     """

@@ -212,7 +212,6 @@ class Advice(Struct, frozen=True, kw_only=True):
     """What is known about one scenario, and what to do.
 
     Attributes:
-        result: The scenario's result.
         kind: `use`: the configuration `use.cell` is faster; `keep`: nothing beats the baseline;
             `measure`: too little data.
         seen: The largest difference that was seen, if none is decided, else None.
@@ -300,7 +299,6 @@ def advise(
     """What to do in each scenario; it does not depend on the other scenarios.
 
     Args:
-        results: One result per scenario.
         races: What races decided, by the scenario's name and the host's id.
     """
     return tuple(

@@ -53,7 +53,6 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two commits of an imported project.
 
     Attributes:
-        before, after: The commits.
         series: Series measured at both commits in the same environment, by change over noise.
         not_comparable: Names of series that are not comparable, and what differs.
         only_in_one: Names of series measured at only one of the commits, and its hash.
@@ -245,7 +244,6 @@ class InterleavedComparison(Struct, frozen=True, kw_only=True):
     """Two sides that were measured interleaved.
 
     Attributes:
-        sides: The two sides.
         cells: In the order of the suite.
         noise: The noise floor of each calibrated scenario, one sentence each.
         ending: Why the launches ended.

@@ -53,7 +53,6 @@ class HardwareClass(Struct, frozen=True, kw_only=True, order=True):
 
     Attributes:
         label: The value of the label `class`; empty without one.
-        cpu_model: The CPU's model.
         shape: The sockets with the number of cores of each, such as `2 × 28`.
     """
 
@@ -100,10 +99,8 @@ class HostCell(Struct, frozen=True, kw_only=True):
     """What the launches of one configuration say on one host.
 
     Attributes:
-        key: The cell's key.
         speedup: Its speed as a multiple of its own baseline's; None for the baseline.
         speedup_bounds: The 95 % interval of `speedup`; None with too few launches.
-        verdict: The verdict of that comparison.
         time_ns: The time of an iteration, or of the metric by `Metric.as_time_ns`; None without
             launches that count.
         time_bounds_ns: Its 95 % interval.

@@ -57,7 +57,6 @@ def group_by_host(
 
     Args:
         records: The runs to show with their launches, in any order.
-        calibrations: Calibrations of any host.
         recorded: The number of recorded runs of each host, by its id; None if `records` has all.
     """
     return tuple(

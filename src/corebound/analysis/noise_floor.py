@@ -64,7 +64,6 @@ def noise_floor_notes(
     """The noise floor of each calibrated scenario of a run: `resnet50: Noise …`.
 
     Args:
-        calibrations: All calibrations.
         launches: The least number of launches per cell behind a comparison with it.
     """
     all_calibrations = tuple(calibrations)

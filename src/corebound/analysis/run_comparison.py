@@ -86,7 +86,6 @@ class RunComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two runs.
 
     Attributes:
-        before, after: The runs.
         cells: Comparable cells that are in both runs, by change over noise.
         not_comparable: Cells in both runs that are not comparable: (id, what differs).
         only_in_one: Cells in only one of the runs: (id, the run's id).

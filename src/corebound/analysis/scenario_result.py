@@ -443,7 +443,6 @@ class CellProfile(Struct, frozen=True, kw_only=True):
     Attributes:
         disturbed: Whether it was disturbed from outside so much that no sentence may use it.
         others: The profiles of its other workers.
-        measured: The interval of `measured_ns`.
     """
 
     cell: Cell

@@ -56,7 +56,6 @@ def reproduce_command(result: ScenarioResult, cells: Sequence[Cell]) -> CommandL
     """The command that measures these cells again, with the run's seed and profile.
 
     Args:
-        result: The scenario's result.
         cells: The cells to measure; empty means all.
     """
     return _run(result.run, result.source, cells)
@@ -115,7 +114,6 @@ def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) ->
     """The command that repeats the part of a run that measured one scenario.
 
     Args:
-        source: One of its scenarios.
         cells: The cells of the scenario that were launched, each once.
     """
     return cells_command(run, cells) if cells and run.only else _run(run, source, ())
@@ -359,7 +357,6 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     cell as the later run did.
 
     Args:
-        before: The earlier run.
         after: The later run, which has the cell.
     """
     source = after.source_of(cell.scenario)

@@ -25,7 +25,6 @@ def time_spent(
     """Where the time of launches went, by scenario.
 
     Args:
-        launches: Launches of one run.
         results: Results of the run. In scenarios without one, warming up is part of measuring.
     """
     cells = [cell.summary for result in results for cell in result.cells]

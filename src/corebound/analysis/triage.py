@@ -292,9 +292,6 @@ def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
     own scenarios are grouped by host, because hosts measure at different times; groups of several
     hosts are one if their ranges end with the same commit. A change that more hosts together show
     as well belongs to theirs, which says better when it was.
-
-    Args:
-        changes: Changes of any series.
     """
     every = [*changes]
     pools = [change for change in every if pooling(change.series)]

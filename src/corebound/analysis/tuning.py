@@ -74,7 +74,6 @@ def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) ->
     """The contest of a scenario whose baseline is the default.
 
     Args:
-        cells: All its cells.
         raced: Those that are launched: without duplicates, and without what the host cannot hold.
     """
     keys = {cell.key for cell in raced}

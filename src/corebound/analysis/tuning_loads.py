@@ -98,7 +98,6 @@ def loads_result(
     """What the races of several loads say together.
 
     Args:
-        results: The races, one for each load.
         checks: By the id of a race's run, later launches of some of its cells, latest last.
     """
     key = common_key(results)

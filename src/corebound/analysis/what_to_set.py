@@ -42,9 +42,6 @@ def what_to_set(cell: CellResult, other: CellResult) -> WhatToSet | None:
     It is the difference between the recorded commands and variables of both, or else between their
     threads or parameters.
 
-    Args:
-        other: The cell that one has.
-
     Returns:
         None if nothing can be set: both are started alike, or one of them was never launched.
     """

@@ -37,7 +37,6 @@ class Importer(NamedTuple):
     Attributes:
         module: The module of this package with the function `read`, which reads a file, or a
             folder: each series, and what is wrong with a part that is skipped.
-        help: The help of the command.
         states: What the user may say of the files.
         reads_folders: Whether it reads a folder as a whole, and not its files.
         files: The pattern of the files of a folder.

@@ -123,7 +123,6 @@ def read_all(
     """Read files; report and skip those that cannot be read.
 
     Args:
-        read: Reads one of them.
         context: What the user says about all of them.
         progress: Called with the number of files read and the total.
 
@@ -248,7 +247,6 @@ def point_of(
         values: One value for each process, as the file has it. Samples within a process are
             one value, because they do not show how much processes differ.
         at: The time, ISO 8601 in UTC.
-        commit: The commit, if known.
         scale: The factor from the file's unit to that of the series.
         environment_key: What else may change a value.
         missing: Why there is no value, if there are none.

@@ -20,7 +20,6 @@ class ShardStatus(Struct, frozen=True, kw_only=True):
     """The status of a shard.
 
     Attributes:
-        shard: Its id.
         host: The host, by the engine's name for it.
         status: `done`: measured, but not collected.
         reason: Why it is not collected, or what is worth knowing; empty if all is well.
@@ -76,7 +75,6 @@ def fleet_status(
     """Describe every shard of a plan.
 
     Args:
-        states: The state of each shard, by its id.
         absent: The hosts that can start nothing now, with the reason; default: as it was when
             the engine was asked last.
     """

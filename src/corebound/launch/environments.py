@@ -158,7 +158,6 @@ def find(name: str, suite: Path) -> Environment | None:
     """The environment, or None if it has not been made; `host` always exists.
 
     Args:
-        name: Its name, as in a cell.
         suite: The scenario's folder. Requirements files are searched there and above.
 
     Raises:

@@ -62,7 +62,6 @@ def observed(cell: Cell | None, processes: Collection[int]) -> dict[str, Any]:
 
     Args:
         cell: The cell; None if it sets nothing.
-        processes: The processes of one worker.
 
     Returns:
         Fields of `Worker`, by name.

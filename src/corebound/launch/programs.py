@@ -36,7 +36,6 @@ def missing_program(
     """Why a cell cannot start its command or its server; None if it can, or if nobody knows yet.
 
     Args:
-        cell: One of its cells.
         python: The interpreter of the cell's environment; None if it has not been made.
     """
     if python is None:
@@ -53,9 +52,6 @@ def follows_threads(scenario: Scenario, cell: Cell, folder: Path) -> bool:
 
     Its program is searched for them, and so are the files and Python modules beside the scenario
     that its words name.
-
-    Args:
-        cell: One of its cells.
     """
     workload = scenario.workload
     texts: list[str] = []

@@ -40,9 +40,6 @@ def scratch_folder(link_folder: Path = _LINK_FOLDER) -> Iterator[Path]:
     If the folder's path is too long, this yields a link to the folder, so that its files stay
     on the disk that TMPDIR selects. Folders left by killed processes are removed first.
 
-    Args:
-        link_folder: The folder for such a link.
-
     Raises:
         HostError: a link is needed and cannot be created.
         InputError: the temporary folder is not writable.

@@ -31,12 +31,10 @@ def binding_violations(
     Args:
         placement: The requested placement, one slot per worker.
         commands: The command that started each worker.
-        workers: The observations of each worker.
         of_commands: For each worker, the CPU affinity sets observed for the external command
             it timed; empty if it timed none.
         pauses: How it was paused while others ran; None if it did not alternate.
         wait: How it was paused until its turn; None if it started by itself.
-        framework: The framework of each worker.
         inter_op: The inter-op threads that each worker was asked for; None: the default.
         elapsed_ns: For how long its threads were observed, as from `thread_use.timed_ns`. 0: the
             number of its busy threads is not judged.

@@ -127,7 +127,6 @@ class Peak(Struct, frozen=True, kw_only=True):
         simd: The widest instructions it has, such as `AVX-512`.
         simd_bits: Their width in bits.
         fma_units: Fused multiply-adds of that width that a core starts per cycle.
-        clock_hz: Its clock frequency.
         assumptions: Statements that were assumed rather than read from the host.
     """
 

@@ -24,7 +24,6 @@ def readable(path: str, *, is_short: bool = False) -> bytes | None:
     """The content of a file; None if it does not exist or cannot be read.
 
     Args:
-        path: The file.
         is_short: Whether it has less than 4 KiB, so that one call reads it: half as much time.
     """
     try:
@@ -163,7 +162,6 @@ def process_stat(pid: int | str, proc: str = "/proc") -> ProcessStat | None:
     """The stat of a process, or of a thread as `PID/task/TID`; None if it has ended.
 
     Args:
-        pid: Its id.
         proc: The folder that contains it.
     """
     try:

@@ -73,7 +73,6 @@ class Artefact(Struct, frozen=True, kw_only=True):
     """A configuration in the form that one program reads.
 
     Attributes:
-        kind: The program.
         title: What it is, in a word or two.
         readme: The content of a file beside it that says where it comes from, if it can have no
             comments.

@@ -155,7 +155,6 @@ def compare_table(
 
     Args:
         comparison: Two runs, or two commits of an imported project.
-        shows: Whether to show a row.
         most: The most rows to show.
     """
     if isinstance(comparison, RunComparison):

@@ -51,11 +51,7 @@ DEFAULT = "the default"
 def tune_sections(
     result: TuneResult, *, records: str, proofs: Sequence[Proof] = ()
 ) -> tuple[Section, ...]:
-    """What a terminal prints of a race.
-
-    Args:
-        records: The file of its records.
-    """
+    """What a terminal prints of a race."""
     sections: list[Section] = [Sentence(headline(result), "lead")]
     sections += map(Sentence, certainty(result))
     if result.confirmed and result.advice != "unfinished":

@@ -14,7 +14,6 @@ class Noise(Struct, frozen=True, kw_only=True):
     """The noise in comparisons of two equal cells with this many launches each.
 
     Attributes:
-        launches: Launches of each cell.
         floor_ratio: The median half-width of the interval of their ratio: 0.02 is from 0.98
             to 1.02. Half of the intervals are wider.
         false_alarm_rate: How often they would be called faster or slower.

@@ -29,7 +29,6 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
     """Where a change is: between two points of a series.
 
     Attributes:
-        series: The series' id.
         after: Moment of the last point certainly before it, ISO 8601 in UTC.
         by: Moment of the first point certainly after it.
     """
@@ -69,7 +68,6 @@ class Decision(Struct, frozen=True, kw_only=True):
         id: The change's id, as shown at that time.
         state: `open` revokes an earlier decision.
         at: When, ISO 8601 in UTC.
-        location: Where the change is.
         line: Line in the decisions file, from 1.
     """
 
@@ -93,7 +91,6 @@ class Confirmation(
     Attributes:
         schema: `CONFIRMATION_SCHEMA` of the corebound that wrote it.
         id: The change's id at that time.
-        location: Where the change is.
         both: Whether both commits were measured, launched in turns. Otherwise the present
             state was measured and compared with the good points.
         how: What was compared with what, or why nothing could be, in words.
@@ -132,9 +129,6 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:
 
 def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
     """Read the decisions file.
-
-    Args:
-        data: Its bytes.
 
     Returns:
         The valid decisions in their order, and all faults of the file.

@@ -31,7 +31,6 @@ class Commit(Struct, frozen=True, kw_only=True):
     """The revision of the project under test.
 
     Attributes:
-        sha: Its hash.
         subject: The first line of its message.
         committed_at: Its date, ISO 8601.
         dirty: Whether there were uncommitted changes.

@@ -41,7 +41,6 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
         records: The runs to show with their launches, in any order.
         now: ISO timestamp to put on the pages.
         recorded: The number of recorded runs of each host, by its id; empty if `records` has all.
-        profiles: Imported operator profiles.
         series: Histories: our own, joined over the runs, and imported ones.
         memory: Histories of the peak memory of our own.
         past: The results of each cell in all runs, including calibrations and reproductions. They

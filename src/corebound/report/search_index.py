@@ -27,7 +27,6 @@ def search_script(
     The order within one rank of matches: scenarios, benchmarks, hosts, commits, runs.
 
     Args:
-        results: One result per scenario.
         records: Every run with its launches, in any order; only the runs are read.
     """
     groups = [group for group in _groups(results, history, records) if group[2]]

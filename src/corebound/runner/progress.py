@@ -50,7 +50,6 @@ class CellProgress(Struct, kw_only=True):
         is_alone: Whether it alternates no longer.
         starts_alone: Whether it starts with no other launch any more.
         is_profiled: Whether its operators have been profiled.
-        refused_profiles: The number of refused profiles.
         longest_start_ns: The longest time that an `ok` launch took beside its iterations; None
             without one.
     """

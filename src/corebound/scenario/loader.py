@@ -65,7 +65,6 @@ def load_file(
 
     Args:
         data: The file's bytes; any content is accepted.
-        form: Its format.
         check: Checks the meaning of the valid part; its second argument are the invalid parts.
 
     Raises:

@@ -138,9 +138,6 @@ def expand_matrix(matrix: Matrix, axes: Axes) -> ExpandedMatrix:
 
     Without axes there is one point, the scenario itself, unless `include` lists the points.
 
-    Args:
-        matrix: The matrix.
-
     Source: GitHub Docs, "Running variations of jobs in a workflow", expanding
     or adding matrix configurations.
     """
@@ -183,8 +180,6 @@ def points_of(
     """The points of a scenario under a profile, which changes parameters and leaves points out.
 
     Args:
-        matrix: Its matrix.
-        profile: The profile, if any.
         where: Where each cell is defined, as `file:line`.
     """
     change = scenario.profiles.get(profile) if profile else None

@@ -141,7 +141,6 @@ def check_named_cells(
     """Check the cells that the baseline and the claims name.
 
     Args:
-        cells: All its cells.
         invalid_keys: Keys that are unknown because of other faults; an entry that names one
             is not checked.
     """

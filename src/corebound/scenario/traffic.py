@@ -46,7 +46,6 @@ class Lengths(Struct, frozen=True, kw_only=True):
     """Numbers of tokens with a log-normal distribution, as those of real prompts and answers.
 
     Attributes:
-        median: The median.
         spread: The standard deviation of the logarithm; 0 makes all equal.
         most: Longer ones are cut to this.
     """

@@ -66,7 +66,6 @@ def f_above(first: float, second: float, x: float) -> float:
     Args:
         first: Degrees of freedom of the numerator.
         second: Degrees of freedom of the denominator.
-        x: The statistic.
 
     Source: Abramowitz & Stegun 26.6.2.
     """
@@ -109,7 +108,6 @@ def student_quantile(freedom: float, p: float) -> float:
 
     Args:
         freedom: Degrees of freedom, above 0 and not necessarily whole.
-        p: The probability.
 
     Raises:
         ValueError: An argument lies outside its range.

@@ -332,7 +332,6 @@ def combine_launches(
 
     Args:
         summaries: Its `ok` launches, in any order.
-        launches: All its launches.
     """
     in_order = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
     by_block = select_undisturbed(in_order, lambda summary: summary.disturbed)

@@ -26,10 +26,8 @@ class PilotLaunches(Struct, frozen=True, kw_only=True):
     """What the launches of one cell took so far; each value is the median over its launches.
 
     Attributes:
-        summary: The cell's summary.
         setup_ns: What a launch takes beside its iterations, from its start to its end.
         iterations: The iterations of one worker, with the warm-up.
-        workers: The number of workers of a launch.
     """
 
     summary: CellSummary

@@ -55,7 +55,6 @@ class ServedCell(Struct, frozen=True, kw_only=True):
     """The summary of one cell's `ok` launches.
 
     Attributes:
-        launches: Number of launches.
         per_s: Requests answered per second; for `rate-search`, the highest rate within the bound.
         p50_ns, p90_ns, p99_ns: Latencies.
         p99_9_ns: Latency over all requests of all launches; None below 1,000 requests.

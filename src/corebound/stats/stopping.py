@@ -161,7 +161,6 @@ def most_informative_cells(
     """Choose, for every baseline, the cells that best show where time goes.
 
     Args:
-        summaries: The cells of one scenario.
         baselines: For a cell's key, the key of the cell it is compared with. A
             baseline is absent or maps to itself.
 

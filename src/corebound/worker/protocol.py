@@ -195,7 +195,6 @@ class MetricSource(Struct):
     """How a value that a command reports is found.
 
     Attributes:
-        name: Its name, for messages.
         path: Its path in JSON: keys, indices, and None for every item of a list; None for `regex`.
         samples: The path of the tool's own samples, or None.
         regex: The regular expression whose group is the value.

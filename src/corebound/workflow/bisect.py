@@ -47,10 +47,8 @@ class BisectResult(OfOneCell, frozen=True, kw_only=True):
     """The result of a search among commits.
 
     Attributes:
-        measured: The cell.
         project: The name of the project under test.
         commits: The searched commits, the good end first.
-        ending: The result of the search.
         is_merge: Whether the commit that was found is a merge.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
         records: Files of records, in the order they were begun.

@@ -113,7 +113,6 @@ class AxisValues(Struct, frozen=True, kw_only=True):
     """Two values of one axis.
 
     Attributes:
-        axis: The axis.
         values: The values of base and head.
         titles: The values as the user typed them.
     """

@@ -46,7 +46,6 @@ class CommitPair(Struct, frozen=True, kw_only=True):
             point certainly after it.
         run: The run of the series' last point.
         scenario: The cell's scenario, as that run recorded it.
-        cell: The cell.
         path: The path of the scenario's file at that time.
         metric: What changed.
     """

@@ -105,7 +105,6 @@ class RunResult(Struct, frozen=True, kw_only=True):
     """A finished or interrupted run.
 
     Attributes:
-        run: The run.
         file: Its file of records.
         launches: All its launches, including those of earlier sessions.
         ending: Why it ended.

@@ -61,7 +61,6 @@ def forecast_tasks(
     """Forecast each scenario of a run.
 
     Args:
-        host: The id of the host.
         budget_s: The time limit in seconds; None is no limit.
         other_than: The id of a run that does not count.
 

@@ -32,7 +32,6 @@ class _HostRun(Struct, frozen=True, kw_only=True):
     Attributes:
         stamp: The version of the file that this was read from.
         selected: Whether the run measured a selection of cells only.
-        host: The host with the scenarios of this run.
         faults: What could not be read.
     """
 

@@ -309,7 +309,6 @@ def publish_to_branch(
     """Commit a site to a branch, and push it if requested.
 
     Args:
-        name: The branch's name.
         folder: A folder of its repository.
         remote: The remote to push to and to fetch the branch's last commit from; None does neither.
         squash: Whether the branch keeps only this commit, without earlier ones.

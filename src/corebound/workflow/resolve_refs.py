@@ -176,7 +176,6 @@ def resolve_commits(
         before: The first name, as typed: the start of a hash, or a name that the repository of
             the current folder knows.
         after: The second name.
-        series: All imported series.
         project: The project to look in; None looks in all.
 
     Raises:

@@ -117,9 +117,7 @@ class IndexedFolder(Struct, frozen=True, kw_only=True):
     """The series of one folder of record files, usually of one host; the rest is read on demand.
 
     Attributes:
-        folder: Its path.
         series: The series, by id, with unread points.
-        index: The cached index.
         read_run: Reads the first line of a file, and may cache it.
     """
 
@@ -415,7 +413,6 @@ class Suite(Struct, frozen=True, kw_only=True):
     Attributes:
         series: By id; points of our own series are read on demand.
         pooled: Our own series of several hosts together, by id.
-        latest: The latest run; None without any.
         faults: What could not be read.
         folders: The folders of each host, by its id.
     """

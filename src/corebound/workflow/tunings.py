@@ -67,7 +67,6 @@ def loads_of(
     """The races that differ only in their loads, together.
 
     Args:
-        results: Races.
         checks: Later launches of their cells, from `stored_checks`.
     """
     groups: dict[tuple[str, str, str], list[TuneResult]] = {}

@@ -75,7 +75,6 @@ def forecast_lines(
     """One line for the time, and one for each scenario that was measured before.
 
     Args:
-        forecasts: The forecast of each scenario.
         budget_s: The time limit in seconds; None is no limit.
         focuses: Whether a budget too short for all decides some comparisons.
     """

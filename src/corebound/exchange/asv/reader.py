@@ -34,7 +34,6 @@ class Unread(Struct, frozen=True, kw_only=True):
     """The result files to read, and those that are unchanged.
 
     Attributes:
-        files: The files to read.
         unchanged: What is known of unchanged files, by path.
         commits: Possible commits of the files to read.
     """

@@ -225,7 +225,6 @@ def timeline(
 
     Args:
         source: As in `Timeline`.
-        events: All events.
         describe: Says what an event is; None if it does not matter.
         rank: As in `Timeline`.
 

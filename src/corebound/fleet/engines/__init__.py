@@ -72,9 +72,6 @@ class Engine(Protocol):
     def poll(self, jobs: Mapping[str, tuple[Assignment, str]]) -> Mapping[str, JobState]:
         """The state of deliveries, by the shard's id.
 
-        Args:
-            jobs: The assignment and the job of each shard.
-
         Raises:
             CoreboundError: The engine does not answer.
         """

@@ -56,7 +56,6 @@ class CpuTime(Struct, frozen=True, kw_only=True):
         since, until: Where what is known begins and the launch ends, as shares of the width.
         per_waiting: The height of one waiting thread, as a share of the CPUs' height.
         cores, nodes: CPUs with which another core or another node begins.
-        alt_text: Alternative text.
     """
 
     cpus: int

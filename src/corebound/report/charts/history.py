@@ -67,7 +67,6 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
             width.
         borders: Where the environment changed: host, kernel, environment or scenario.
         margin: The least change that counts; 0.02 is a ratio of 1.02 or its reciprocal.
-        alt_text: Alternative text.
         flips: Where the environment changed too often for lines: ticks at the top.
         compared: The positions of the runs that the page compares.
     """

@@ -45,7 +45,6 @@ def comparison_axis(
     """One axis for several comparisons, with ticks as `effect_ticks` labels them.
 
     Args:
-        comparisons: The comparisons to draw.
         margin: The share on either side of 1 that must be on the axis.
         with_pairs: Whether the pairs behind them are drawn too.
     """
@@ -212,7 +211,6 @@ def class_svg(result: ClassResult, axis: Axis, says: str) -> str:
     """Draw a class of hosts: its value with its interval, a dot for each host, rings for outliers.
 
     Args:
-        result: The class, with a value.
         axis: From `class_axis`; hosts beyond it are drawn at its edge.
     """
     dots, rings = (

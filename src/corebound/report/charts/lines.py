@@ -50,7 +50,6 @@ class CurveChart(Struct, frozen=True, kw_only=True):
 
     Attributes:
         across, up: Its axes; values beyond them are drawn at their ends.
-        alt_text: Alternative text.
         texts: What the ticks of each axis say.
         unit: Of the vertical axis; empty without one.
         has_ideal: Whether to draw the line on which `y` grows in proportion to `x`, from 1 at the
@@ -132,7 +131,6 @@ class Trace(Struct, frozen=True, kw_only=True):
         values: One per iteration, in the unit of `axis`.
         cut: The number of iterations from the start that no statistic uses.
         axis: Vertical; the line leaves the drawing at its top for values beyond the axis.
-        alt_text: Alternative text.
     """
 
     mode: str

@@ -19,11 +19,7 @@ ClaimsGroup = tuple[ScenarioResult, tuple[ClaimResult, ...]]
 
 
 def claims_page(scenario_results: Sequence[ScenarioResult]) -> Page | None:
-    """Build the page of all claims, by source; None if no scenario has any.
-
-    Args:
-        scenario_results: One result per scenario.
-    """
+    """Build the page of all claims, by source; None if no scenario has any."""
     claimed = [
         (scenario_result, judged)
         for scenario_result in scenario_results

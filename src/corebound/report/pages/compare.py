@@ -211,7 +211,6 @@ def comparisons_page(
 
     Args:
         pairs: The pairs of runs that have a page, the earlier run first.
-        commits: The comparisons of commits that have a page.
         groups: What can be chosen, from `choice_groups`.
         hosts: The number of hosts with runs.
         interleaved: The results of `compare-commits`, which have pages of their own.

@@ -20,7 +20,6 @@ def operators_page(
     """Build the page; None if there are no profiles.
 
     Args:
-        results: One result per scenario.
         profiles: Imported profiles, in display order.
         now: ISO timestamp of the page.
     """

@@ -119,7 +119,6 @@ def overview_flags(results: Sequence[ScenarioResult], faults: Sequence[Fault]) -
     """Notices about the results of all scenarios.
 
     Args:
-        results: One result per scenario.
         faults: Records that could not be read.
     """
     raised = (
@@ -260,7 +259,6 @@ def overview_page(
     """Build the overview of all scenarios, the largest effect first.
 
     Args:
-        results: One result per scenario.
         context: What the pages share.
         tunings: (what was tuned, address, headline) of the results of `corebound tune`.
         records: Every run with its launches, in any order.

@@ -111,7 +111,6 @@ def quantized(
     unsigned, which is what VNNI multiplies.
 
     Args:
-        model: The model of float32.
         inputs: Inputs whose ranges stand for all others.
         activations: The operators to quantize with fixed ranges, found by running the model.
             Empty: only products, which find the ranges of their inputs in each run.

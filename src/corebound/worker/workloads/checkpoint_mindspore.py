@@ -94,7 +94,6 @@ def checkpointing(
 
     Args:
         width: The columns of each layer.
-        layers: The number of layers.
         steps: Training steps before each save; 0: only saves, timing how long they block.
         asynchronous: Whether a thread writes while the training continues.
     """

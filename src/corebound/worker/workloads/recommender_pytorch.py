@@ -65,7 +65,6 @@ class Ranking:
 
     Attributes:
         model: In evaluation mode.
-        batches: All of them.
         turns: The same, over and over.
     """
 

@@ -171,7 +171,6 @@ def require_heats(shape: Shape, shape_of_heats: tuple[int, ...], *, channels_las
     """Reject heat maps of the wrong shape.
 
     Args:
-        shape_of_heats: The shape of the output.
         channels_last: Whether joints are the last dimension; otherwise they are the third.
 
     Raises:

@@ -17,7 +17,6 @@ class Training:
     """A model in training mode, and everything that a step needs.
 
     Attributes:
-        model, loss, optimizer: The model, its loss function and its optimizer.
         inputs, targets: The batch; `loss` compares the model's output with `targets`.
         random_state: State of torch's generator before the first step, so that the check
             can draw the same dropout masks.
