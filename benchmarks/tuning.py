@@ -92,15 +92,15 @@ def _row(result: TuneResult, race: Stored, everything: Stored) -> str:
             judged[one.cell.key] = combine_launches(one.cell, launches, ())
     best = min(judged, key=lambda key: judged[key].median_ns or float("inf"))
     raced = sum(launch.status != "skipped" for launch in race.launches)
-    text = f"{len(result.contest.cells)} candidates; {raced} launches of the race and"
+    text = f"{len(result.raced.cells)} candidates; {raced} launches of the race and"
     text += f" {len(everything.launches)} of all; {result.advice}"
     if result.recommended is None:
         return text
     known, key = names(result), result.recommended.key
-    text += f" ({result.standing.race.ending}); winner: {known[key]}"
+    text += f" ({result.race_state.race.ending}); winner: {known[key]}"
     # Until it is decided, a user keeps the default.
-    if result.advice == "inconclusive" and result.contest.default is not None:
-        key = result.contest.default
+    if result.advice == "inconclusive" and result.raced.default is not None:
+        key = result.raced.default
     text += f"; to set: {known[key]}; best: {known[best]}"
     loss = compare_expected(judged[best], judged[key], margin=result.tuning.rule.margin)
     if key == best or loss is None:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import TuneResult, analyse_tuning, contest, standing
-from corebound.analysis.tuning_checks import Proof, launched_proof
+from corebound.analysis.tuning import TuneResult, analyse_tuning, race_state, raced_cells
+from corebound.analysis.tuning_checks import ArtefactProof, launched_proof
 from corebound.planning.artefacts import artefacts
 from corebound.present.tune import provenance
 from corebound.records.launch_record import Launch
@@ -27,7 +27,7 @@ ONE_CPU = "binding=one-cpu,threads=1"
 TUNE_PAGE = "tune/a-host-0123456789ab-a-scenario-latency.html"
 
 
-def a_tuning() -> tuple[TuneResult, tuple[Proof, ...]]:
+def a_tuning() -> tuple[TuneResult, tuple[ArtefactProof, ...]]:
     """A race that the physical cores win, with the files that set them."""
     times_ms = {DEFAULT: 10.0, ONE_THREAD: 14.0, BOUND: 8.0, ONE_CPU: 15.0}
     cpu_ms = {DEFAULT: 20.0, ONE_THREAD: 14.0, BOUND: 16.0, ONE_CPU: 15.0}
@@ -83,7 +83,7 @@ def a_tuned_run(
         tuning=tuning,
     )
     cells = expand(scenario, run.scenarios[0].path)
-    of = contest(scenario, cells, cells)
+    of = raced_cells(scenario, cells, cells)
     noise = random.Random(seed)
     by_block: dict[str, dict[int, Launch]] = {}
     made: list[Launch] = []
@@ -92,7 +92,7 @@ def a_tuned_run(
         return summarise_launch(launch, "auto")
 
     block = 0
-    while keys := standing(of, by_block, tuning, summarise).keys(block, rule.confirm_blocks):
+    while keys := race_state(of, by_block, tuning, summarise).keys(block, rule.confirm_blocks):
         for position, cell in enumerate(cells):
             if cell.key in keys:
                 factor = noise.gauss(1, 0.005)

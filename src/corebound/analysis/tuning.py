@@ -49,7 +49,7 @@ _LONGEST_GAP_S = 10.0
 TuneAdvice = Literal["change", "keep the default", "inconclusive", "unfinished", "nothing works"]
 
 
-class Contest(Struct, frozen=True, kw_only=True):
+class RacedCells(Struct, frozen=True, kw_only=True):
     """The configurations of a race, and those that take part in its fresh launches anyway.
 
     `default` is what runs if nothing is set, and `launcher` the framework's own launcher; each
@@ -70,8 +70,8 @@ class Contest(Struct, frozen=True, kw_only=True):
         return next(cell for cell in self.cells if cell.key == key)
 
 
-def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) -> Contest:
-    """The contest of a scenario whose baseline is the default.
+def raced_cells(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) -> RacedCells:
+    """The raced cells of a scenario whose baseline is the default.
 
     Args:
         raced: Those that are launched: without duplicates, and without what the host cannot hold.
@@ -79,7 +79,7 @@ def contest(scenario: Scenario, cells: Sequence[Cell], raced: Sequence[Cell]) ->
     keys = {cell.key for cell in raced}
     default = baseline_of(cells[0], cells, scenario)
     launchers = (cell.key for cell in raced if cell.binding.mode == "launcher")
-    return Contest(
+    return RacedCells(
         cells=tuple(raced),
         default=default.key if default is not None and default.key in keys else None,
         launcher=next(launchers, None),
@@ -105,14 +105,18 @@ def objective_summary(
 
 
 def entrants(
-    of: Contest, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
+    of: RacedCells, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
 ) -> list[Entrant]:
     """The configurations with their launches, as a race needs them."""
     return [_entrant(cell, launches.get(cell.key, {}), tuning, summarise, of) for cell in of.cells]
 
 
 def _entrant(
-    cell: Cell, launches: Mapping[int, Launch], tuning: RaceSetup, summarise: Summarise, of: Contest
+    cell: Cell,
+    launches: Mapping[int, Launch],
+    tuning: RaceSetup,
+    summarise: Summarise,
+    of: RacedCells,
 ) -> Entrant:
     log_costs, cpu_logs, failures, bounds = {}, {}, {}, {}
     disturbed, cpus, objective = set[int](), 0, OBJECTIVES[tuning.objective]
@@ -151,7 +155,7 @@ def _entrant(
     )
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class RaceState(Struct, frozen=True, kw_only=True):
     """How far a race is, and who takes part in its fresh launches once it has ended.
 
     Attributes:
@@ -218,9 +222,9 @@ def _spent_s(launches: LaunchesByBlock, *, since_end: bool) -> dict[int, float]:
     return spent_s
 
 
-def standing(
-    of: Contest, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
-) -> Standing:
+def race_state(
+    of: RacedCells, launches: LaunchesByBlock, tuning: RaceSetup, summarise: Summarise
+) -> RaceState:
     """The state of a race, from the launches so far."""
     taking_part = entrants(of, launches, tuning, summarise)
     spent_s = _spent_s(launches, since_end=bool(tuning.rule.screen_iterations))
@@ -228,7 +232,7 @@ def standing(
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
         again = Finalists(recommended=tuning.recommended, ties=(), runner_up=None, keys=keys)
-        return Standing(screening=Screening(remaining=keys), race=race, finalists=again)
+        return RaceState(screening=Screening(remaining=keys), race=race, finalists=again)
     rule = tuning.rule
     skipped = {
         key: block
@@ -239,15 +243,15 @@ def standing(
     screening = screen(taking_part, rule, skipped=skipped, spent_s=spent_s)
     if screening.launching:
         race = Race(blocks=0, remaining=screening.remaining, dropped=(), ending=None)
-        return Standing(screening=screening, race=race, finalists=None)
+        return RaceState(screening=screening, race=race, finalists=None)
     race, racing = race_after(screening, taking_part, rule, spent_s=spent_s)
     if race.ending is None:
-        return Standing(screening=screening, race=race, finalists=None)
+        return RaceState(screening=screening, race=race, finalists=None)
     failed = {one.key for one in screening.out if one.reason is not None}
     always = [key for key in of.always if key not in failed]
     chosen = finalists(race, racing, rule, always=always)
     if chosen is None:
-        return Standing(screening=screening, race=race, finalists=None)
+        return RaceState(screening=screening, race=race, finalists=None)
 
     # With a look after each block, twice as many equal pairs would seem different.
     first_fresh = screening.blocks + race.blocks
@@ -261,7 +265,7 @@ def standing(
         return _summary(of.cell(key), later, tuning.objective, summarise)
 
     inconclusive = _inconclusive(chosen, of.default, fresh, rule.margin)
-    return Standing(screening=screening, race=race, finalists=chosen, inconclusive=inconclusive)
+    return RaceState(screening=screening, race=race, finalists=chosen, inconclusive=inconclusive)
 
 
 def _inconclusive(
@@ -326,8 +330,8 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     run: Run
     source: ScenarioSource
     tuning: RaceSetup
-    contest: Contest
-    standing: Standing
+    raced: RacedCells
+    race_state: RaceState
     confirmed: tuple[Confirmed, ...]
     skipped: tuple[tuple[Cell, str], ...]
     duplicates: tuple[tuple[Cell, Cell], ...]
@@ -338,22 +342,22 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     @property
     def cells(self) -> dict[str, Cell]:
         """The cells that took part, by key."""
-        return {cell.key: cell for cell in self.contest.cells}
+        return {cell.key: cell for cell in self.raced.cells}
 
     @property
     def candidates(self) -> int:
         """How many configurations could have been tried on this host, with those that were."""
         no_time = sum(reason == NO_TIME for _, reason in self.skipped)
-        return len(self.contest.cells) + no_time + len(self.tuning.not_tried)
+        return len(self.raced.cells) + no_time + len(self.tuning.not_tried)
 
     @property
     def recommended(self) -> Cell | None:
         """The configuration to use: the default itself if it should be kept; None without one."""
-        if self.advice in {"nothing works", "unfinished"} or self.standing.finalists is None:
+        if self.advice in {"nothing works", "unfinished"} or self.race_state.finalists is None:
             return None
-        key = self.standing.finalists.recommended
-        if self.advice == "keep the default" and self.contest.default is not None:
-            key = self.contest.default
+        key = self.race_state.finalists.recommended
+        if self.advice == "keep the default" and self.raced.default is not None:
+            key = self.raced.default
         return self.cells[key]
 
     @property
@@ -369,7 +373,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     @property
     def ranked(self) -> tuple[str, ...]:
         """The keys of those tried: the recommended one first, those screened out last."""
-        race, best, out = self.standing.race, self.recommended, self.standing.screening.out
+        race, best, out = self.race_state.race, self.recommended, self.race_state.screening.out
         ended = [one.key for one in reversed(race.dropped)]
         ended += [one.key for one in sorted(out, key=lambda one: one.ratio or (math.inf, 0.0))]
         keys = (*race.remaining, *ended)
@@ -388,7 +392,7 @@ class TuneResult(Struct, frozen=True, kw_only=True):
         fresh = {one.cell.key: one.summary for one in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
-        screened = {one.key for one in self.standing.screening.out}
+        screened = {one.key for one in self.race_state.screening.out}
         if not is_fresh and not screened.isdisjoint({key, other}):
             return None
         if key not in summaries or other not in summaries:
@@ -397,12 +401,12 @@ class TuneResult(Struct, frozen=True, kw_only=True):
             summaries[key],
             summaries[other],
             margin=self.tuning.rule.margin,
-            adaptive=is_fresh and self.contest.default in {key, other},
+            adaptive=is_fresh and self.raced.default in {key, other},
         )
 
     def compared_with_default(self, key: str) -> Comparison | None:
         """A cell compared with the default, as by `compared`; None for the default itself."""
-        default = self.contest.default
+        default = self.raced.default
         return None if default is None or key == default else self.compared(key, default)
 
     def against(self, key: str | None) -> Comparison | None:
@@ -435,7 +439,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
     unfit = {cell.key for cell, reason in skipped if reason != NO_TIME}
     raced = [cell for cell in cells if cell.key not in unfit and run.measured_key(cell) == cell.key]
     by_key = {cell.key: cell for cell in cells}
-    of = contest(scenario, cells, raced)
+    of = raced_cells(scenario, cells, raced)
     cache: dict[str, LaunchSummary] = {}
 
     def summarise(launch: Launch) -> LaunchSummary:
@@ -443,7 +447,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
             cache[launch.id] = summarise_launch(launch, scenario.measure.warmup)
         return cache[launch.id]
 
-    state = standing(of, by_block, tuning, summarise)
+    state = race_state(of, by_block, tuning, summarise)
     first_fresh = state.complete_blocks
     untried = {cell.key for cell, reason in skipped if reason == NO_TIME}
     tried = [cell for cell in raced if cell.key not in untried]
@@ -461,8 +465,8 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
         run=run,
         source=source,
         tuning=tuning,
-        contest=contest(scenario, cells, tried),
-        standing=state,
+        raced=raced_cells(scenario, cells, tried),
+        race_state=state,
         confirmed=confirmed,
         skipped=tuple(skipped),
         duplicates=tuple(
@@ -482,7 +486,7 @@ def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
 
 
 def _confirmed(
-    state: Standing, of: Contest, rule: RaceRule, summary_of: Callable[[str], CellSummary]
+    state: RaceState, of: RacedCells, rule: RaceRule, summary_of: Callable[[str], CellSummary]
 ) -> tuple[Confirmed, ...]:
     if state.finalists is None:
         return ()
@@ -507,7 +511,7 @@ def _confirmed(
 
 
 def _advice(
-    state: Standing, of: Contest, confirmed: Sequence[Confirmed], tuning: RaceSetup
+    state: RaceState, of: RacedCells, confirmed: Sequence[Confirmed], tuning: RaceSetup
 ) -> TuneAdvice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
     has_fresh = all(one.summary.attempts >= least for one in confirmed)

@@ -28,7 +28,7 @@ State = Literal["launched", "differs", "checked", "wrong", "written"]
 Answer = Literal["holds", "lost", "inconclusive"]
 
 
-class Proof(Struct, frozen=True, kw_only=True):
+class ArtefactProof(Struct, frozen=True, kw_only=True):
     """An artefact, and what is known of it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Proof(Struct, frozen=True, kw_only=True):
 
 def launched_proof(
     artefact: Artefact, launches: Sequence[Launch], *, warmup: Warmup, margin: float
-) -> Proof:
+) -> ArtefactProof:
     """The proof of an artefact from launches through it, beside those of the race's command.
 
     Args:
@@ -63,11 +63,11 @@ def launched_proof(
         for name in (DIRECT, artefact.kind)
     )
     if not direct or not through:
-        return Proof(artefact=artefact, state="written", evidence="Not tested.")
+        return ArtefactProof(artefact=artefact, state="written", evidence="Not tested.")
     failed = next((launch for launch in through if launch.status != "ok"), None)
     if failed is not None:
         evidence = f"A launch through it {failed.status}: {failed.reason}"
-        return Proof(artefact=artefact, state="differs", evidence=evidence)
+        return ArtefactProof(artefact=artefact, state="differs", evidence=evidence)
     comparison = compare_expected(
         summarise(through[0].cell, through, warmup),
         summarise(direct[0].cell, direct, warmup),
@@ -79,12 +79,12 @@ def launched_proof(
     )
     if comparison is None or comparison.interval is None:
         evidence += " They are too few to compare its speed."
-        return Proof(artefact=artefact, state="written", evidence=evidence)
+        return ArtefactProof(artefact=artefact, state="written", evidence=evidence)
     interval = comparison.interval
     differs = interval.high < 1 / (1 + margin) or interval.low > 1 + margin
     if differs:
         evidence += f" But it was {change_text(comparison)} than the winner's own command."
-    return Proof(
+    return ArtefactProof(
         artefact=artefact,
         state="differs" if differs else "launched",
         evidence=evidence,
@@ -132,9 +132,9 @@ def latest_verification(before: TuneResult, checks: Sequence[TuneResult]) -> Ver
     Args:
         checks: Later launches of some of its cells, latest last.
     """
-    if before.recommended is None or before.standing.finalists is None:
+    if before.recommended is None or before.race_state.finalists is None:
         return None
-    finalists = {before.recommended.key, *before.standing.finalists.keys}
+    finalists = {before.recommended.key, *before.race_state.finalists.keys}
     # Others compare one configuration for all loads with the recommended one of each.
     complete = [
         check
@@ -165,7 +165,7 @@ def _answer(before: TuneResult, now: TuneResult) -> Answer:
         return "lost"
     if before.advice != "change":
         return "holds"
-    against = now.against(now.contest.default)
+    against = now.against(now.raced.default)
     verdict = against.verdict if against is not None else "faster"
     answers: dict[str, Answer] = {"faster": "holds", "inconclusive": "inconclusive"}
     return answers.get(verdict, "lost")

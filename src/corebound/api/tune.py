@@ -166,7 +166,7 @@ def _of_race(outcome: TuneOutcome) -> Tuning:
         scenario=str(outcome.result.source.document["name"]),
         cell=recommended.key if recommended is not None else None,
         axes=dict(recommended.axes) if recommended is not None else {},
-        default=outcome.result.contest.default,
+        default=outcome.result.raced.default,
         headline=in_python(headline(outcome.result), inspect.signature(tune)),
         rows=compared.of_finalists(outcome.result),
         results=of_files([outcome.records]),

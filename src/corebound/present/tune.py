@@ -10,8 +10,8 @@ from typing import Any
 from corebound.analysis.advice import RaceDecision
 from corebound.analysis.json_documents import attributes, metric_columns
 from corebound.analysis.suggested_commands import CommandLine, original_command
-from corebound.analysis.tuning import Confirmed, Contest, Standing, TuneResult
-from corebound.analysis.tuning_checks import Proof, Verification
+from corebound.analysis.tuning import Confirmed, RacedCells, RaceState, TuneResult
+from corebound.analysis.tuning_checks import ArtefactProof, Verification
 from corebound.analysis.tuning_loads import LoadsResult, common_cell
 from corebound.analysis.wording import (
     axis_value,
@@ -49,7 +49,7 @@ DEFAULT = "the default"
 
 
 def tune_sections(
-    result: TuneResult, *, records: str, proofs: Sequence[Proof] = ()
+    result: TuneResult, *, records: str, proofs: Sequence[ArtefactProof] = ()
 ) -> tuple[Section, ...]:
     """What a terminal prints of a race."""
     sections: list[Section] = [Sentence(headline(result), "lead")]
@@ -89,7 +89,7 @@ def _records(file: str) -> Facts:
     return Facts((Fact(term="Records", value=file),))
 
 
-def _proof(proof: Proof) -> Fact:
+def _proof(proof: ArtefactProof) -> Fact:
     sign = {"launched": "✓", "differs": "✗", "wrong": "✗"}.get(proof.state, "–")
     artefact = proof.artefact
     return Fact(
@@ -100,9 +100,9 @@ def _proof(proof: Proof) -> Fact:
 
 def race_table(result: TuneResult) -> Table:
     """How each configuration left the race, and how it compares; the recommended one first."""
-    race, known = result.standing.race, names(result)
+    race, known = result.race_state.race, names(result)
     dropped = {left.key: left for left in race.dropped}
-    screened = {left.key for left in result.standing.screening.out}
+    screened = {left.key for left in result.race_state.screening.out}
     fresh = {finalist.cell.key: finalist.summary.attempts for finalist in result.confirmed}
     rows: list[tuple[Value, ...]] = []
     for key in result.ranked:
@@ -150,7 +150,7 @@ def race_table(result: TuneResult) -> Table:
 def screened_table(result: TuneResult) -> Table:
     """What short launches kept out of the race, the best first."""
     known = names(result)
-    out = {left.key: left for left in result.standing.screening.out}
+    out = {left.key: left for left in result.race_state.screening.out}
     return Table(
         title="Screened out",
         columns=(
@@ -189,10 +189,10 @@ def stages(result: TuneResult) -> tuple[tuple[str, int], ...]:
 
     A stage as large as the one before is left out.
     """
-    race = result.standing.race
+    race = result.race_state.race
     counts = (
         ("candidates", result.candidates),
-        ("launched", len(result.contest.cells)),
+        ("launched", len(result.raced.cells)),
         ("raced", len(race.remaining) + len(race.dropped)),
         ("confirmed with fresh launches", len(result.confirmed)),
     )
@@ -210,12 +210,12 @@ def _change(result: TuneResult, comparison: Comparison | None) -> Change:
 def value_name(result: TuneResult) -> str:
     """What is compared."""
     objective = OBJECTIVES[result.tuning.objective]
-    return objective.value_of(result.contest.cells[0]) if result.contest.cells else objective.value
+    return objective.value_of(result.raced.cells[0]) if result.raced.cells else objective.value
 
 
 def _words(result: TuneResult) -> tuple[str, str]:
     objective = OBJECTIVES[result.tuning.objective]
-    return objective.words_of(result.contest.cells[0]) if result.contest.cells else objective.words
+    return objective.words_of(result.raced.cells[0]) if result.raced.cells else objective.words
 
 
 def _value(result: TuneResult, summary: CellSummary) -> Duration:
@@ -226,12 +226,12 @@ def _value(result: TuneResult, summary: CellSummary) -> Duration:
 
 def _roles(result: TuneResult, key: str) -> tuple[str, ...]:
     """The roles of a configuration in a race; that of the default is its name."""
-    finalists = result.standing.finalists
+    finalists = result.race_state.finalists
     ties = finalists.ties if finalists is not None and len(finalists.ties) > 1 else ()
     best = "winner" if result.advice == "inconclusive" else "recommended"
     roles = {
         best: result.recommended is not None and result.recommended.key == key,
-        "launcher": result.contest.launcher == key,
+        "launcher": result.raced.launcher == key,
         "tie": key in ties,
     }
     return tuple(name for name, holds in roles.items() if holds)
@@ -270,7 +270,7 @@ def loads_table(loads: LoadsResult, address: Callable[[TuneResult], str] | None 
         if best is None:
             rows.append((name, headline(result), "", ""))
             continue
-        is_default = best.key == result.contest.default
+        is_default = best.key == result.raced.default
         common: Value = ""
         if loads.common is not None:
             is_common = best.key == loads.common.key
@@ -328,9 +328,9 @@ def name_of(cell: Cell, default: Cell | None) -> str:
 
 def names(result: TuneResult) -> dict[str, str]:
     """The names of all configurations of a result, by key."""
-    default = result.cells.get(result.contest.default or "")
+    default = result.cells.get(result.raced.default or "")
     cells = [
-        *result.contest.cells,
+        *result.raced.cells,
         *(cell for cell, _ in result.skipped),
         *(cell for cell, _ in result.duplicates),
     ]
@@ -345,7 +345,7 @@ def how_compared(comparison: Comparison | None, result: TuneResult) -> str:
 def headline(result: TuneResult, *, bounds: bool = True) -> str:
     """What to do, in a sentence; if `bounds`, with the gain and its interval."""
     known, recommended = names(result), result.recommended
-    tried, candidates = len(result.contest.cells), result.candidates
+    tried, candidates = len(result.raced.cells), result.candidates
     part = f"{tried} of {candidates} tried" if tried < candidates else ""
     of = f" ({part})" if part else ""
     if result.advice == "unfinished":
@@ -353,10 +353,10 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
         return f"The race is not complete{of}.{leading} Continue it with `--resume`."
     if recommended is None:
         return "No configuration works on this host."
-    name, default = known[recommended.key], result.against(result.contest.default)
+    name, default = known[recommended.key], result.against(result.raced.default)
     if result.advice == "keep the default":
         return f"Keep the default: no configuration tried is clearly better{of}."
-    if result.contest.default is None or default is None:
+    if result.raced.default is None or default is None:
         return f"Use {name}; the default gives no result on this host."
     if result.advice == "inconclusive":
         return (
@@ -405,7 +405,7 @@ def verify_command(result: TuneResult) -> CommandLine:
 
 def inconclusive_winner(result: TuneResult) -> str:
     """That fresh launches do not decide between the winner and the default; else empty."""
-    default = result.against(result.contest.default)
+    default = result.against(result.raced.default)
     if result.advice != "inconclusive" or result.recommended is None or default is None:
         return ""
     return (
@@ -416,11 +416,11 @@ def inconclusive_winner(result: TuneResult) -> str:
 
 def _certainty_of_race(result: TuneResult) -> list[str]:
     """What a race that has ended shows of the configurations that took part."""
-    race = result.standing.race
+    race = result.race_state.race
     sure = percent(1 - result.tuning.rule.error, 0)
     failed = sum(left.ratio is None for left in race.dropped)
     raced = len(race.remaining) + len(race.dropped) - failed
-    screened = result.standing.screening.out
+    screened = result.race_state.screening.out
     sentences, those = [], "that it compared" if failed else "tried"
     if screened:
         those = "that raced"
@@ -455,7 +455,7 @@ def _certainty_of_race(result: TuneResult) -> list[str]:
 
 def certainty(result: TuneResult) -> tuple[str, ...]:
     """How sure the recommendation is, a sentence each."""
-    race, finalists = result.standing.race, result.standing.finalists
+    race, finalists = result.race_state.race, result.race_state.finalists
     if race.ending is None or finalists is None:
         return ()
     sentences = _certainty_of_race(result)
@@ -496,7 +496,7 @@ def certainty(result: TuneResult) -> tuple[str, ...]:
 
 def _ranges(result: TuneResult) -> str:
     """The fastest and the slowest fresh launch of the winner and of the default; empty if alike."""
-    default = result.contest.default
+    default = result.raced.default
     by_key = {
         finalist.cell.key: [launch.median_ns for launch in finalist.summary.launches]
         for finalist in result.confirmed
@@ -536,26 +536,26 @@ def same_as_others(result: TuneResult) -> tuple[Fact, ...]:
     )
 
 
-def race_line(before: Standing, now: Standing, contest: Contest) -> str:
+def race_line(before: RaceState, now: RaceState, raced: RacedCells) -> str:
     """A line about the block that ended: `Block 3: 5 of 12 remain. Leader: physical cores.`
 
     Args:
         before: The state before the block.
         now: The state after it.
-        contest: Who takes part.
+        raced: Who takes part.
     """
-    default = next((cell for cell in contest.cells if cell.key == contest.default), None)
-    known = {cell.key: name_of(cell, default) for cell in contest.cells}
+    default = next((cell for cell in raced.cells if cell.key == raced.default), None)
+    known = {cell.key: name_of(cell, default) for cell in raced.cells}
     race, screening = now.race, now.screening
     if before.screening.launching:
-        remain, candidates = len(screening.remaining), len(contest.cells)
+        remain, candidates = len(screening.remaining), len(raced.cells)
         if screening.launching or not remain:
             return f"Screening, block {screening.blocks}: {remain} of {candidates} remain."
         best = known[screening.remaining[0]]
         return f"Screening: {remain} of {candidates} go on to the race. Best so far: {best}."
     dropped = [known[left.key] for left in race.dropped if left.block == race.blocks - 1]
-    raced = len(race.remaining) + len(race.dropped)
-    text = f"Block {race.blocks}: {len(race.remaining)} of {raced} remain"
+    begun = len(race.remaining) + len(race.dropped)
+    text = f"Block {race.blocks}: {len(race.remaining)} of {begun} remain"
     if race.leader is not None:
         text += f". Leader: {known[race.leader]}"
     if dropped:
@@ -576,7 +576,7 @@ def races(results: Iterable[TuneResult]) -> dict[tuple[str, str], RaceDecision]:
     return {
         (str(result.source.document["name"]), result.run.host.id): RaceDecision(
             says=headline(result, bounds=False),
-            basis=f"A race of {count(len(result.contest.cells), 'configuration')} decided this on"
+            basis=f"A race of {count(len(result.raced.cells), 'configuration')} decided this on"
             f" {result.run.started_at[:10]}; it overrides the comparison of this run.",
         )
         for result in results
@@ -622,9 +622,9 @@ def common_sentence(loads: LoadsResult) -> str:
     )
 
 
-def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
+def tune_document(result: TuneResult, files: Sequence[ArtefactProof]) -> dict[str, Any]:
     """Everything that the terminal and the page show of a race, for scripts."""
-    race, finalists = result.standing.race, result.standing.finalists
+    race, finalists = result.race_state.race, result.race_state.finalists
     recommended = result.recommended
     return {
         "run": result.run.id,
@@ -632,7 +632,7 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
         "load": dict(result.tuning.load),
         "advice": result.advice,
         "recommended": recommended.key if recommended is not None else None,
-        "default": result.contest.default,
+        "default": result.raced.default,
         "settings": dict(recommended.axes) if recommended is not None else None,
         "headline": headline(result),
         "margin": result.tuning.rule.margin,
@@ -642,9 +642,9 @@ def tune_document(result: TuneResult, files: Sequence[Proof]) -> dict[str, Any]:
             "faster_at_most": race.faster_at_most if math.isfinite(race.faster_at_most) else None,
             "remaining": race.remaining,
             "dropped": [_dropped(result, left) for left in race.dropped],
-            "screened": [_dropped(result, left) for left in result.standing.screening.out],
+            "screened": [_dropped(result, left) for left in result.race_state.screening.out],
         },
-        "tried": len(result.contest.cells),
+        "tried": len(result.raced.cells),
         "candidates": result.candidates,
         "ties": finalists.ties if finalists else (),
         "finalists": finalists_document(result),

@@ -12,7 +12,7 @@ from corebound.analysis.host_comparison import HostComparison
 from corebound.analysis.host_records import Record
 from corebound.analysis.run_comparison import PastResults
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_checks import Proof, Verification
+from corebound.analysis.tuning_checks import ArtefactProof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
@@ -78,7 +78,7 @@ class SiteInputs(Struct, frozen=True, kw_only=True):
     calibrations: Sequence[Calibration] = ()
     cache: SegmentCache | None = None
     stamps: Mapping[str, str] = field(default_factory=dict)
-    tunings: Sequence[tuple[TuneResult, Sequence[Proof]]] = ()
+    tunings: Sequence[tuple[TuneResult, Sequence[ArtefactProof]]] = ()
     verifications: Mapping[str, Verification] = field(default_factory=dict)
     loads: Sequence[LoadsResult] = ()
     hosts: HostComparison | None = None

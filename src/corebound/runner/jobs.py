@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.tuning import Contest, contest
+from corebound.analysis.tuning import RacedCells, raced_cells
 from corebound.planning.plan import PlannedCell
 from corebound.records.launch_record import Kind
 from corebound.records.race import RaceSetup
@@ -44,9 +44,9 @@ class Task(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def contest(self) -> Contest:
+    def raced(self) -> RacedCells:
         """The cells of a race."""
-        return contest(
+        return raced_cells(
             self.scenario,
             [planned.cell for planned in self.planned],
             [planned.cell for planned in self.launchable],

@@ -194,7 +194,7 @@ class ScenarioProgress:
         self.race = None
         if task.tuning is not None:
             self.race = TaskRace(
-                contest=task.contest,
+                raced=task.raced,
                 tuning=task.tuning,
                 launches={key: cell.launches for key, cell in self.cells.items()},
                 summarise=lambda launch: self.cells[launch.cell.key].summarised(launch),

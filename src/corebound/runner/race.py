@@ -7,11 +7,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.analysis.tuning import (
-    Contest,
     LaunchesByBlock,
-    Standing,
+    RacedCells,
+    RaceState,
     Summarise,
-    standing,
+    race_state,
     total_seconds,
 )
 from corebound.planning.plan import PlannedCell, shorten
@@ -37,11 +37,11 @@ class TaskRace(Struct, frozen=True, kw_only=True):
     before; earlier blocks do not change.
     """
 
-    contest: Contest
+    raced: RacedCells
     tuning: RaceSetup
     launches: LaunchesByBlock
     summarise: Summarise
-    known: dict[int, Standing] = field(default_factory=dict)
+    known: dict[int, RaceState] = field(default_factory=dict)
 
     def cells_to_launch(self, block: int) -> frozenset[str]:
         """The keys of the cells to launch in `block`, based only on earlier blocks."""
@@ -59,16 +59,16 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         """
         if not self.is_screening(block):
             return tuple(keys)
-        ranks = {cell.key: rank for rank, cell in enumerate(self.contest.cells)}
+        ranks = {cell.key: rank for rank, cell in enumerate(self.raced.cells)}
         return tuple(sorted(keys, key=lambda key: ranks.get(key, len(ranks))))
 
-    def _before(self, block: int) -> Standing:
+    def _before(self, block: int) -> RaceState:
         if block not in self.known:
             before = {
                 key: {at: launch for at, launch in by_block.items() if at < block}
                 for key, by_block in self.launches.items()
             }
-            self.known[block] = standing(self.contest, before, self.tuning, self.summarise)
+            self.known[block] = race_state(self.raced, before, self.tuning, self.summarise)
         return self.known[block]
 
     def has_no_time(self, keys: Sequence[str], block: int) -> bool:
@@ -80,7 +80,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         first = self._first_launches()
         took_s = [total_seconds(launch) for launch in first.values() if launch.status != "skipped"]
         is_first = self.is_screening(block) and first.keys().isdisjoint(keys)
-        if not is_first or not any(took_s) or not {*self.contest.always}.isdisjoint(keys):
+        if not is_first or not any(took_s) or not {*self.raced.always}.isdisjoint(keys):
             return False
         return not has_time_to_screen(self.tuning.rule, took_s, more=len(keys))
 
@@ -99,7 +99,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         best_ns = min((self.summarise(launch).median_ns for launch in first), default=None)
         if budget_s is not None and rule.screen_iterations:
             if is_screening:
-                most_s = short_s(rule, len(self.contest.cells), best_ns)
+                most_s = short_s(rule, len(self.raced.cells), best_ns)
                 planned = shorten(planned, most_s, iterations=rule.screen_iterations)
             else:
                 planned = shorten(planned, ITERATING_SHARE * budget_s, iterations=None)
@@ -109,7 +109,7 @@ class TaskRace(Struct, frozen=True, kw_only=True):
                 # It only has to tell large differences. A late load generator tells none.
                 changes["relaunch_disturbed"] = 0 if planned.traffic is None else 1
             planned = replace(planned, measure=measure.model_copy(update=changes))
-        if best_ns is None or planned.cell.key in {*launched, *self.contest.always}:
+        if best_ns is None or planned.cell.key in {*launched, *self.raced.always}:
             return planned
         # Of launches that start at once, each has its share of the time of all.
         shortest_s = min(one.duration_ns * (1 + len(one.started_with)) for one in first) / 1e9

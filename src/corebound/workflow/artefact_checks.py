@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from corebound.analysis.tuning_checks import Proof
+from corebound.analysis.tuning_checks import ArtefactProof
 from corebound.machine.topology import parse_cpu_list
 from corebound.planning.artefacts import Artefact, ArtefactKind
 
@@ -22,7 +22,7 @@ _CPU_LISTS = r"nobind|\d[\d,-]*(\|\d[\d,-]*)*"
 _MOST_LLAMA_CPUS = 512
 
 
-def check_artefact(artefact: Artefact, *, python: str) -> Proof:
+def check_artefact(artefact: Artefact, *, python: str) -> ArtefactProof:
     """Check an artefact without a launch through it."""
     if artefact.kind in _RUN_BY_FRAMEWORK:
         checked = f"{artefact.title} accepted it"
@@ -32,8 +32,10 @@ def check_artefact(artefact: Artefact, *, python: str) -> Proof:
         problems = _CHECKS[artefact.kind](artefact.text)
     problem = "; ".join(problems)
     if problem:
-        return Proof(artefact=artefact, state="wrong", evidence=problem)
-    return Proof(artefact=artefact, state="checked", evidence=f"Not tested here; {checked}.")
+        return ArtefactProof(artefact=artefact, state="wrong", evidence=problem)
+    return ArtefactProof(
+        artefact=artefact, state="checked", evidence=f"Not tested here; {checked}."
+    )
 
 
 def _said(argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:

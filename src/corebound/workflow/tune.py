@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
-from corebound.analysis.tuning import Standing, TuneResult, analyse_tuning, standing
-from corebound.analysis.tuning_checks import Proof
+from corebound.analysis.tuning import RaceState, TuneResult, analyse_tuning, race_state
+from corebound.analysis.tuning_checks import ArtefactProof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.analysis.wording import capital, count, day
 from corebound.errors import NO_ANSWER, HostError, InputError
@@ -79,7 +79,7 @@ class TuneOutcome(Struct, frozen=True, kw_only=True):
 
     result: TuneResult
     records: Path
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[ArtefactProof, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -138,7 +138,7 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
     shown = _RaceReporter(reporter, task, tuning, prepared.done)
     launched = execute_run(prepared, of_race, shown)
     result = analyse_tuning(launched.run, launched.launches)
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[ArtefactProof, ...] = ()
     if request.emit and result.to_set is None:
         reporter.notify(f"No file was written. {headline(result)}")
     if request.emit and result.to_set is not None:
@@ -376,7 +376,7 @@ def _blas_layers(loaded: LoadedScenario) -> tuple[str, ...]:
 
 def _forecast(prepared: PreparedRun, task: Task, tuning: RaceSetup, records: Path) -> str:
     """How long an answer takes, by the last race of the same kind or a guess."""
-    run, cells, rule = prepared.run, task.contest.cells, tuning.rule
+    run, cells, rule = prepared.run, task.raced.cells, tuning.rule
     for stored in latest_tunings(records, []):
         before = stored.run
         if (before.host.id, _kind_of(before)) == (run.host.id, _kind_of(run)):
@@ -502,12 +502,12 @@ class _RaceObserver:
         self._notify = notify
         self._task = task
         self._tuning = tuning
-        self._contest = task.contest
+        self._raced = task.raced
         self._launches: dict[str, dict[int, Launch]] = {}
         self._summaries: dict[str, LaunchSummary] = {}
         for launch in done:
             self._add(launch)
-        self._state = self._standing()
+        self._state = self._race_state()
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """A launch starts."""
@@ -517,9 +517,7 @@ class _RaceObserver:
         """A launch has ended; at the end of a block, say who is left."""
         self._observer.ended(launch)
         if not self._launches and launch.status == "ok":
-            note = budget_note(
-                launch.duration_ns / 1e9, len(self._contest.cells), self._tuning.rule
-            )
+            note = budget_note(launch.duration_ns / 1e9, len(self._raced.cells), self._tuning.rule)
             if note is not None:
                 self._notify(note)
         self._add(launch)
@@ -528,20 +526,20 @@ class _RaceObserver:
         if before.finalists is None and all(
             before.complete_blocks in self._launches.get(key, {}) for key in keys
         ):
-            self._state = self._standing()
-            self._notify(race_line(before, self._state, self._contest))
+            self._state = self._race_state()
+            self._notify(race_line(before, self._state, self._raced))
 
     def tick(self) -> None:
         """Called periodically during a launch."""
         self._observer.tick()
 
     def _add(self, launch: Launch) -> None:
-        takes_part = any(cell.key == launch.cell.key for cell in self._contest.cells)
+        takes_part = any(cell.key == launch.cell.key for cell in self._raced.cells)
         if launch.kind == "measure" and takes_part and not is_refused(launch):
             self._launches.setdefault(launch.cell.key, {})[launch.block] = launch
 
-    def _standing(self) -> Standing:
-        return standing(self._contest, self._launches, self._tuning, self._summarised)
+    def _race_state(self) -> RaceState:
+        return race_state(self._raced, self._launches, self._tuning, self._summarised)
 
     def _summarised(self, launch: Launch) -> LaunchSummary:
         if launch.id not in self._summaries:

@@ -16,7 +16,7 @@ from corebound.analysis.tuning_checks import (
     DIRECT,
     THROUGH_AXIS,
     Answer,
-    Proof,
+    ArtefactProof,
     Verification,
     launched_proof,
     verification,
@@ -113,7 +113,7 @@ def prove(
     folder: Path,
     budget: Budget,
     reporter: Reporter,
-) -> tuple[Proof, ...]:
+) -> tuple[ArtefactProof, ...]:
     """Launch through the artefacts of a configuration, and check the syntax of the others."""
     through = {
         artefact.kind: command
@@ -293,13 +293,13 @@ def _measure_again(
     if faults or before is None:
         raise ScenarioFaults(tuple(faults))
     recommended = before.recommended
-    if recommended is None or before.standing.finalists is None:
+    if recommended is None or before.race_state.finalists is None:
         raise InputError(
             what=f"the latest race of {_name(stored.run)} recommends nothing.",
             where=str(stored.file),
             fix="Complete it with `corebound tune FILE --resume`, or start a new one.",
         )
-    finalists = {recommended.key, *before.standing.finalists.keys}
+    finalists = {recommended.key, *before.race_state.finalists.keys}
     prepared = again(before, finalists, recommended, request, reporter.notify)
     result = execute_run(preflight(prepared, reporter), NO_LIMIT, reporter)
     now = analyse_tuning(result.run, result.launches)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebound.analysis.tuning import TuneResult, analyse_tuning
-from corebound.analysis.tuning_checks import Proof, launched_proof
+from corebound.analysis.tuning_checks import ArtefactProof, launched_proof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
 from corebound.errors import Fault, collect_fault
 from corebound.planning.artefacts import artefacts
@@ -34,7 +34,7 @@ def latest_tunings(records: Path, faults: list[Fault]) -> tuple[StoredRun, ...]:
 
 def tuning_results(
     records: Path, faults: list[Fault]
-) -> Iterator[tuple[TuneResult, Sequence[Proof]]]:
+) -> Iterator[tuple[TuneResult, Sequence[ArtefactProof]]]:
     """The results of the latest races, each with the files that set its recommendation."""
     for stored in latest_tunings(records, faults):
         found = None
@@ -80,7 +80,7 @@ def loads_of(
 
 def _proofs(
     result: TuneResult, file: Path, records: Path, faults: list[Fault]
-) -> tuple[Proof, ...]:
+) -> tuple[ArtefactProof, ...]:
     recommended = result.to_set
     example = result.examples.get(recommended.key) if recommended is not None else None
     if recommended is None or example is None or example.placement is None:

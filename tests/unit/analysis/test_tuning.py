@@ -96,7 +96,7 @@ def test_launches_that_were_discarded_count_in_the_budget() -> None:
 
     def blocks(attempt: int) -> int:
         made = [replace(launch, attempt=attempt) for launch in launches]
-        race = analyse_tuning(run, made).standing.race
+        race = analyse_tuning(run, made).race_state.race
         assert race.ending == "time"
         return race.blocks
 
@@ -119,14 +119,14 @@ def test_the_time_between_short_launches_counts_in_the_budget() -> None:
             )
             for one in launches
         ]
-        return analyse_tuning(run, made).standing.race.blocks
+        return analyse_tuning(run, made).race_state.race.blocks
 
     assert 0 < blocks(block_s=17) < blocks(block_s=0)
 
 
 def test_fresh_launches_that_do_not_count_are_named() -> None:
     run, launches = a_tuned_run(PLANTED)
-    first_fresh = analyse_tuning(run, launches).standing.race.blocks
+    first_fresh = analyse_tuning(run, launches).race_state.race.blocks
     disturbed = Disturbance(share=1.0, by=("foreign load",), evidence=("so it was",))
     result = analyse_tuning(
         run,
@@ -168,7 +168,7 @@ def test_a_configuration_that_fails_or_ends_early_leaves_the_race_with_the_reaso
     )
 
     assert result.advice == "change"
-    dropped = {one.key: (one.block, one.reason) for one in result.standing.race.dropped}
+    dropped = {one.key: (one.block, one.reason) for one in result.race_state.race.dropped}
     assert dropped[failing] == (0, reason)
     assert in_order(headline(result), "default", "no result") == (failing == DEFAULT)
 

@@ -10,7 +10,7 @@ from corebound.analysis.tuning import TuneResult, analyse_tuning
 from corebound.analysis.tuning_checks import (
     DIRECT,
     THROUGH_AXIS,
-    Proof,
+    ArtefactProof,
     Verification,
     latest_verification,
     launched_proof,
@@ -136,7 +136,7 @@ def launches(through: str, times_ms: Sequence[float]) -> list[Launch]:
     ]
 
 
-def proof(file_ms: Sequence[float], command_ms: Sequence[float]) -> Proof:
+def proof(file_ms: Sequence[float], command_ms: Sequence[float]) -> ArtefactProof:
     launched = chain(launches("shell", file_ms), launches(DIRECT, command_ms))
     return launched_proof(shell_file(), [*launched], warmup="auto", margin=0.02)
 

@@ -259,7 +259,7 @@ def test_a_budget_screens_all_configurations_briefly_and_in_order() -> None:
     timed.run(kept, task, 100)
 
     first = timed.jobs[: len(task.launchable)]
-    assert [job.key for job in first] == [cell.key for cell in task.contest.cells]
+    assert [job.key for job in first] == [cell.key for cell in task.raced.cells]
     assert {request.iterations for job in first for request in job.planned.requests} == {15}
     result = analyse_tuning(replace(a_run(scenarios=(task.scenario,)), tuning=task.tuning), kept)
     assert known(result.recommended).key == "binding=none,side=1"
@@ -271,7 +271,7 @@ def test_a_budget_screens_all_configurations_briefly_and_in_order() -> None:
 
 def test_a_default_that_is_hopeless_is_launched_again_beside_the_winner() -> None:
     task = a_screened_task(100)
-    slow = task.contest.default
+    slow = task.raced.default
     kept: list[Launch] = []
     Timed(lambda _job: 1.0).run(kept, task, 100)
 

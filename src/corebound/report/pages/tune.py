@@ -5,7 +5,7 @@ from itertools import dropwhile
 
 from corebound.analysis.suggested_commands import original_command
 from corebound.analysis.tuning import TuneResult
-from corebound.analysis.tuning_checks import Answer, Proof, Verification
+from corebound.analysis.tuning_checks import Answer, ArtefactProof, Verification
 from corebound.analysis.tuning_loads import LoadsResult
 from corebound.analysis.wording import Flag, Tone, capital, count, day, label, mode_class, rich
 from corebound.planning.artefacts import ArtefactKind
@@ -37,7 +37,7 @@ _PURPOSES: Mapping[ArtefactKind, str] = {
 
 def tune_page(
     result: TuneResult,
-    files: Sequence[Proof],
+    files: Sequence[ArtefactProof],
     *,
     loads: LoadsResult | None,
     verified: Verification | None = None,
@@ -116,7 +116,7 @@ def _address(result: TuneResult) -> str:
     return f"../{tune_file(result.run, str(result.source.document['name']), result.tuning)}"
 
 
-def _body(proof: Proof) -> str:
+def _body(proof: ArtefactProof) -> str:
     """The text of a file without the comments on its origin, which the page has elsewhere."""
     lines = proof.artefact.text.splitlines(keepends=True)
     shebang = [line for line in lines[:1] if line.startswith("#!")]
@@ -129,7 +129,7 @@ def _support(result: TuneResult) -> str:
     """The interval of the gain, and how sure the race is."""
     gain, default = (
         capital(tune.inconclusive_winner(result)),
-        result.against(result.contest.default),
+        result.against(result.raced.default),
     )
     if result.advice == "change" and default is not None:
         gain = f"Against the default: {tune.how_compared(default, result)}."
@@ -163,8 +163,8 @@ def _tradeoff(result: TuneResult) -> Content | None:
     best = ", ".join(capital(called[key]) for key, _, _ in front)
     numbers = {key: str(number) for number, (key, *_) in enumerate(front, start=1)}
     recommended = result.recommended.key if result.recommended is not None else None
-    roles = {result.contest.default: "default", recommended: "recommended"}
-    if recommended == result.contest.default:
+    roles = {result.raced.default: "default", recommended: "recommended"}
+    if recommended == result.raced.default:
         roles[recommended] = "default, recommended"
     return Content(
         chart=CurveChart(
