@@ -159,6 +159,8 @@ class Project(Struct, frozen=True, kw_only=True):
             python, version, packages = made["python"], made["version"], tuple(made["packages"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
+        if not Path(python).exists():
+            return None  # a kept build, whose interpreter this machine does not have
         lock = EnvironmentLock(
             name=name, sha256=self.recipe, python=version, packages=packages, commit=commit
         )
