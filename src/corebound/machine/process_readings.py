@@ -26,6 +26,7 @@ _COMPUTE = re.compile(
     r"lib(g|i|k)?omp[5\d]*[.-]|lib(mkl_|openblas|scipy_openblas|blis|cblas|dnnl|tbb|gotoblas)"
     r"|lib(torch_cpu|onnxruntime|openvino|tensorflow_|xgboost|_?lightgbm|ggml|llama|jax|faiss)"
     r"|libjvm\.|onnxruntime_pybind|lib_lightgbm|_pywrap_tensorflow|xla_extension|mkl_"
+    r"|_?polars|_?duckdb"
 )
 # Less memory fits into the TLB well enough; counting the pages of more takes too long.
 HUGE_PAGES_MATTER = range(1 << 28, 1 << 34)

@@ -74,12 +74,15 @@ def test_only_variables_about_threads_and_memory_are_kept(tree: ProcTree) -> Non
 
 def test_one_library_in_two_folders_is_loaded_twice(tree: ProcTree) -> None:
     tree.process(
-        100, maps="7f0-7f1 r-xp /a/libgomp.so.1\n7f2-7f3 r-xp /b/libgomp.so.1\n7f4 x /c/libc.so.6"
+        100,
+        maps="7f0-7f1 r-xp /a/libgomp.so.1\n7f2-7f3 r-xp /b/libgomp.so.1\n7f4 x /c/libc.so.6\n"
+        "7f6 x /d/_polars_runtime.abi3.so",
     )
 
     (process,) = Watch(tree, 100)().processes
 
     assert process.libraries == {
+        "_polars_runtime.abi3.so": "/d/_polars_runtime.abi3.so",
         "libgomp.so.1": "/a/libgomp.so.1",
         "libgomp.so.1 (copy 2)": "/b/libgomp.so.1",
     }
