@@ -65,19 +65,15 @@ def groups(cores: Cores, level: Level) -> list[tuple[int | None, tuple[Core, ...
     return [(number, tuple(members)) for number, members in ranked]
 
 
-def packed(cores: Cores, threads: int | None, host: Topology) -> tuple[Core, ...]:
+def packed(
+    cores: Cores, threads: int | None, host: Topology, levels: tuple[Level, ...] = _INWARDS
+) -> tuple[Core, ...]:
     """Order cores so that the first ones are as close together as possible.
 
     The first node is the one with the most cores that has `threads` CPUs. The other nodes
     follow by distance from it. Sockets and caches within a node are ordered the same way.
     Within a cache, cores with more CPUs come first.
     """
-    return _packed(cores, threads, host, _INWARDS)
-
-
-def _packed(
-    cores: Cores, threads: int | None, host: Topology, levels: tuple[Level, ...]
-) -> tuple[Core, ...]:
     if not levels:
         return tuple(sorted(cores, key=lambda core: (-len(core.cpus), core.cpus[0].id)))
     ranked = groups(cores, levels[0])
@@ -89,24 +85,20 @@ def _packed(
     if levels[0] == "node":
         distances_from_first = distances(host, first[0])
         others.sort(key=lambda group: distances_from_first.get(group[0], _FARTHEST))
-    inner = [_packed(first[1], threads, host, levels[1:])]
-    inner += [_packed(members, None, host, levels[1:]) for _, members in others]
+    inner = [packed(first[1], threads, host, levels[1:])]
+    inner += [packed(members, None, host, levels[1:]) for _, members in others]
     return tuple(chain.from_iterable(inner))
 
 
-def spread(cores: Cores) -> tuple[Core, ...]:
+def spread(cores: Cores, levels: tuple[Level, ...] = _DOWNWARDS) -> tuple[Core, ...]:
     """Order cores so that neighbours in the order are as far apart as possible.
 
     The order alternates between sockets, within a socket between its nodes, and within a
     node between its caches.
     """
-    return _alternating(cores, _DOWNWARDS)
-
-
-def _alternating(cores: Cores, levels: tuple[Level, ...]) -> tuple[Core, ...]:
     if not levels:
         return tuple(sorted(cores, key=lambda core: core.cpus[0].id))
-    sequences = [_alternating(members, levels[1:]) for _, members in groups(cores, levels[0])]
+    sequences = [spread(members, levels[1:]) for _, members in groups(cores, levels[0])]
     rounds = zip_longest(*sequences)
     return tuple(core for turn in rounds for core in turn if core is not None)
 
@@ -181,13 +173,18 @@ def select_cpus(cell: Cell, host: Topology) -> WorkerCpus | CannotRun:
     if binding.mode in UNBOUND:
         return (tuple(cpu.id for cpu in host.allowed),) * workers
     if binding.mode == "cpus":
-        cpus = _explicit_cpus(binding, host)
-        return cpus if isinstance(cpus, CannotRun) else (cpus,) * workers
-    cores = _usable_cores(binding, host)
-    if isinstance(cores, CannotRun):
-        return cores
-    request = _Request(binding=binding, host=host, cores=cores, threads=threads, workers=workers)
-    return _per_worker(request) if binding.mode == "per-worker" else _shared(request)
+        shared = _explicit_cpus(binding, host)
+    else:
+        cores = _usable_cores(binding, host)
+        if isinstance(cores, CannotRun):
+            return cores
+        request = _Request(
+            binding=binding, host=host, cores=cores, threads=threads, workers=workers
+        )
+        if binding.mode == "per-worker":
+            return _per_worker(request)
+        shared = _MODES[binding.mode](request)
+    return shared if isinstance(shared, CannotRun) else (tuple(sorted(shared)),) * workers
 
 
 _NO_WORKER_OR_THREAD = CannotRun(
@@ -217,11 +214,6 @@ def _server_workers(cell: Cell, host: Topology) -> WorkerCpus | CannotRun:
         binding=cell.binding, host=host, cores=cores, threads=None, workers=cell.workers
     )
     return _per_worker(request)
-
-
-def _shared(request: _Request) -> WorkerCpus | CannotRun:
-    cpus = _MODES[request.binding.mode](request)
-    return cpus if isinstance(cpus, CannotRun) else (tuple(sorted(cpus)),) * request.workers
 
 
 def _explicit_cpus(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:

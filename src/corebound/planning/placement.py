@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal
 
 from corebound.machine.topology import CpuId, NodeId, Topology, cpu_list
 from corebound.planning import cpu_selection
@@ -14,8 +13,6 @@ from corebound.scenario.cell import BackendUsed, Binding, Cell
 from corebound.scenario.runtimes import RUNTIMES, Server, with_launcher
 
 TOOLS = frozenset({"taskset", "numactl"})
-
-Tool = Literal["taskset", "numactl"]
 
 
 def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placement | CannotRun:
@@ -70,6 +67,7 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         if isinstance(memory, CannotRun):
             return memory
         slot_of[cpus] = Slot(cpus=cpus, memory_nodes=memory)
+    omp = cell.threads.omp
     return Placement(
         slots=tuple(slot_of[cpus] for cpus in worker_cpus),
         threads=_threads(cell, host, tuple(slot_of.values())),
@@ -77,7 +75,7 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         memory=binding.memory,
         moment=binding.moment if bound else "before-start",
         bound=bound or cpu_selection.server_binds_workers(cell),
-        omp=_omp_threads(cell, host),
+        omp=len({cpu.core for cpu in host.cpus}) if omp == "host-cores" else omp,
         notes=tuple(_notes(cell, worker_cpus, host)),
     )
 
@@ -130,11 +128,6 @@ def _server_conflict(cell: Cell, server: Server) -> CannotRun | None:
     return None
 
 
-def _omp_threads(cell: Cell, host: Topology) -> int | None:
-    omp = cell.threads.omp
-    return len({cpu.core for cpu in host.cpus}) if omp == "host-cores" else omp
-
-
 def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
     rule = cell.threads.rule
     if rule == "default":
@@ -173,16 +166,30 @@ def threads_within_quota(quota: float | None, *, cpus: int, workers: int = 1) ->
 
 def _backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed | CannotRun:
     """The backend that binds, or why none can; only numactl can bind memory."""
-    conflict = _contradiction(binding) if bound else None
-    if conflict is not None:
+    if bound and (conflict := _contradiction(binding)) is not None:
         return conflict
-    backend = _choose_backend(binding, tools, bound=bound)
     for_memory = binding.memory != "default"
-    if not for_memory and (backend == "none" or binding.moment == "after-start"):
-        return backend  # the runner itself binds the worker once it is ready
-    tool: Tool = "numactl" if for_memory or backend == "numactl" else "taskset"
+    if not for_memory and not bound:
+        return "none"
+    if bound and binding.backend == "openmp":
+        backend: BackendUsed = "openmp"
+    elif for_memory:
+        backend = "numactl"
+    elif binding.moment == "after-start":
+        return "taskset"  # the runner binds the worker once it is ready, as `taskset -p` does
+    elif binding.backend == "auto":
+        backend = "numactl" if "taskset" not in tools and "numactl" in tools else "taskset"
+    else:
+        backend = binding.backend
+    tool = "numactl" if for_memory or backend == "numactl" else "taskset"
+    if tool in tools:
+        return backend
     setting = f"memory: {binding.memory}" if for_memory else f"binding: {binding.mode}"
-    return backend if tool in tools else _missing_tool(tool, setting)
+    package = {"taskset": "util-linux", "numactl": "numactl"}[tool]
+    return CannotRun(
+        what=f"`{setting}` needs `{tool}`, which this host does not have.",
+        fix=f"Install it: `apt-get install {package}`.",
+    )
 
 
 def _contradiction(binding: Binding) -> CannotRun | None:
@@ -198,29 +205,6 @@ def _contradiction(binding: Binding) -> CannotRun | None:
             fix="Set `backend: taskset`, or `bind: before-start`.",
         )
     return None
-
-
-def _choose_backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed:
-    for_memory = binding.memory != "default"
-    if not bound:
-        return "numactl" if for_memory else "none"
-    if binding.backend == "openmp":
-        return "openmp"
-    if for_memory:
-        return "numactl"
-    if binding.moment == "after-start":
-        return "taskset"  # the runner does the same as `taskset -p`
-    if binding.backend == "auto":
-        return "numactl" if "taskset" not in tools and "numactl" in tools else "taskset"
-    return binding.backend
-
-
-def _missing_tool(tool: Tool, setting: str) -> CannotRun:
-    package = {"taskset": "util-linux", "numactl": "numactl"}[tool]
-    return CannotRun(
-        what=f"`{setting}` needs `{tool}`, which this host does not have.",
-        fix=f"Install it: `apt-get install {package}`.",
-    )
 
 
 def _memory(
