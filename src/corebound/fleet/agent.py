@@ -14,10 +14,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,9 +30,6 @@ from corebound.launch import die_with_parent
 from corebound.launch.environments import cache_dir
 from corebound.records import atomic_write
 from corebound.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Names the host to an agent whose engine does not: by hand, or in a container.
 HOST_VARIABLE = "COREBOUND_FLEET_HOST"
@@ -52,7 +49,6 @@ _PASSED_PREFIXES = ("COREBOUND_", "LC_", "PIP_", "XDG_")
 # Another measurement on the host ends some day; the engine's time limit ends the wait.
 _WAIT_FOR_HOST = "24h"
 _PID_FILE = "pid"
-_REPORT = "report.json"
 _MOST_REASON = 500
 _CHUNK_BYTES = 1 << 20
 
@@ -70,11 +66,14 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-class _Place(NamedTuple):
-    """The folders of a shard on its host."""
+class _ShardFolder(NamedTuple):
+    """A shard's folder on its host, below that of the plan's source, which shards share."""
 
-    host: Path
     shard: Path
+
+    @property
+    def host(self) -> Path:
+        return self.shard.parent
 
     @property
     def records(self) -> Path:
@@ -82,7 +81,7 @@ class _Place(NamedTuple):
 
     @property
     def report(self) -> Path:
-        return self.shard / _REPORT
+        return self.shard / "report.json"
 
     @property
     def source(self) -> Path:
@@ -113,54 +112,50 @@ def carry_out(
         A `ShardReport`, as JSON.
     """
     task = msgspec.json.decode(assignment, type=Assignment)
-    report = _carry_out(task, host, bundle, again=again)
-    return msgspec.json.encode(report)
-
-
-def carry_out_here(task: Assignment, host: str) -> ShardReport:
-    """Carry out one shard without an engine; a person who asks wants it resumed."""
-    return _carry_out(task, host, None, again=True)
+    return msgspec.json.encode(carry_out_shard(task, host, bundle, again=again))
 
 
 def needs_bundle(assignment: bytes) -> bool:
     """Whether this host has neither the commit nor a path to its bundle."""
     task = msgspec.json.decode(assignment, type=Assignment)
-    shard = place(task)
-    return not (_Place(shard.parent, shard).source.exists() or Path(task.bundle).is_file())
+    source = _ShardFolder(place(task)).source
+    return not (source.exists() or Path(task.bundle).is_file())
 
 
-def _carry_out(task: Assignment, host: str, bundle: bytes | None, *, again: bool) -> ShardReport:
+def carry_out_shard(
+    task: Assignment, host: str, bundle: bytes | None = None, *, again: bool
+) -> ShardReport:
+    """Carry out one shard, as `carry_out`."""
     if host != task.host:
         reason = f"it is for {task.host}, and this host is {host}"
         return _report(task, "refused", reason, host=host)
-    shard = place(task)
-    where = _Place(shard.parent, shard)
+    folder = _ShardFolder(place(task))
     try:
-        atomic_write.make_folder(shard)
-        with _exclusive(shard / "lock"):
-            before = read_report(where.report)
+        atomic_write.make_folder(folder.shard)
+        with _exclusive(folder.shard / "lock"):
+            before = read_report(folder.report)
             if before is not None and _is_final(before, again=again):
                 # Somebody may have deleted the plan, and made the same one with another key.
                 signed = before.signed(task.key)
-                return before if signed == before else _kept(signed, where)
+                return before if signed == before else _kept(signed, folder)
             # An agent that is killed now leaves no report, rather than an old one.
-            where.report.unlink(missing_ok=True)
-            return _kept(_measure(task, where, bundle), where)
+            folder.report.unlink(missing_ok=True)
+            return _kept(_measure(task, folder, bundle), folder)
     except CoreboundError as error:
         return _report(task, "failed", f"{error.where}: {error.what}")
     except OSError as error:
-        return _report(task, "failed", f"{error.filename or shard}: {error.strerror}")
+        return _report(task, "failed", f"{error.filename or folder.shard}: {error.strerror}")
 
 
-def _kept(report: ShardReport, where: _Place) -> ShardReport:
+def _kept(report: ShardReport, folder: _ShardFolder) -> ShardReport:
     """The report, which is on the disk when this returns."""
-    atomic_write.put_durably(where.report, msgspec.json.encode(report))
+    atomic_write.put_durably(folder.report, msgspec.json.encode(report))
     return report
 
 
 def report_of(task: Assignment) -> ShardReport | None:
     """The report of a shard whose host shares a file system with us; None if there is none yet."""
-    return read_report(place(task) / _REPORT)
+    return read_report(_ShardFolder(place(task)).report)
 
 
 def forget_failures(tasks: Iterable[Assignment]) -> None:
@@ -168,7 +163,7 @@ def forget_failures(tasks: Iterable[Assignment]) -> None:
     for task in tasks:
         report = report_of(task)
         if report is not None and report.state != "done":
-            (place(task) / _REPORT).unlink(missing_ok=True)
+            _ShardFolder(place(task)).report.unlink(missing_ok=True)
 
 
 def read_report(file: Path) -> ShardReport | None:
@@ -229,15 +224,15 @@ def _exclusive(file: Path) -> Iterator[None]:
         yield
 
 
-def _measure(task: Assignment, where: _Place, bundle: bytes | None) -> ShardReport:
-    _check_out(task, where, bundle)
-    suite = where.source / task.source.folder
-    log = where.shard / "log"
+def _measure(task: Assignment, folder: _ShardFolder, bundle: bytes | None) -> ShardReport:
+    _check_out(task, folder, bundle)
+    suite = folder.source / task.source.folder
+    log = folder.shard / "log"
     _make_environments(task, suite, log)
-    completed = _corebound(_run_arguments(task, where), suite, log)
+    completed = _corebound(_run_arguments(task, folder), suite, log)
     records = tuple(
         described
-        for file in sorted(where.records.glob("*/*.jsonl"))
+        for file in sorted(folder.records.glob("*/*.jsonl"))
         if (described := describe_records(file)) is not None
     )
     ending = _ending(completed.out)
@@ -249,10 +244,10 @@ def _measure(task: Assignment, where: _Place, bundle: bytes | None) -> ShardRepo
     return _report(task, "done", reason, records=records)
 
 
-def _check_out(task: Assignment, where: _Place, bundle: bytes | None) -> None:
+def _check_out(task: Assignment, folder: _ShardFolder, bundle: bytes | None) -> None:
     """Clone the planned commit, once for each plan and host."""
-    with _exclusive(where.host / "source.lock"):
-        if where.source.is_dir():
+    with _exclusive(folder.host / "source.lock"):
+        if folder.source.is_dir():
             return
         data = bundle if bundle is not None else _bundle(task)
         if hashlib.sha256(data).hexdigest() != task.source.sha256:
@@ -261,11 +256,11 @@ def _check_out(task: Assignment, where: _Place, bundle: bytes | None) -> None:
                 where=task.bundle,
                 fix="Plan again with `corebound fleet plan`.",
             )
-        copy, fresh = where.host / "source.bundle", where.host / "source.new"
+        copy, fresh = folder.host / "source.bundle", folder.host / "source.new"
         copy.write_bytes(data)
         check_out(copy, task.commit, fresh)
         copy.unlink()
-        fresh.replace(where.source)
+        fresh.replace(folder.source)
 
 
 def _bundle(task: Assignment) -> bytes:
@@ -294,10 +289,10 @@ def _make_environments(task: Assignment, suite: Path, log: Path) -> None:
         )
 
 
-def _run_arguments(task: Assignment, where: _Place) -> tuple[str, ...]:
+def _run_arguments(task: Assignment, folder: _ShardFolder) -> tuple[str, ...]:
     labels = {**task.labels, "fleet-plan": task.plan, "fleet-shard": task.shard}
     return (
-        "run", task.scenario.path, "--resume", "--records", str(where.records), "--json",
+        "run", task.scenario.path, "--resume", "--records", str(folder.records), "--json",
         "--seed", str(task.seed), "--wait", _WAIT_FOR_HOST, "--committed",
         *(("--profile", task.profile) if task.profile else ()),
         *(word for pattern in task.only for word in ("--only", pattern)),

@@ -580,7 +580,8 @@ def carry_out_by_hand(
     shards = plan_folder.plan.shards
     chosen = shards if index is None else shards[index : index + 1]
     return tuple(
-        agent.carry_out_here(assignment_of(plan_folder, fleet, shard), host)
+        # A person who asks wants it resumed.
+        agent.carry_out_shard(assignment_of(plan_folder, fleet, shard), host, again=True)
         for shard in chosen
         if shard.host == host
     )
