@@ -1,7 +1,5 @@
 """List the configurations worth trying for a workload on a host, the most promising first."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -12,7 +10,7 @@ from corebound.machine.topology import Topology, cpu_list
 from corebound.planning.cpu_selection import core_by_core, cores_of, one_cpu_per_core, packed
 from corebound.scenario.builtin_workloads import SHAPES_BY_PARAMETER
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import Point, axes_of, baseline_of, expand, expand_matrix, points_of
+from corebound.scenario.matrix import Point, baseline_of, expand, expand_matrix, points_of
 from corebound.scenario.models import ProfileName, Scenario, measure_for
 from corebound.scenario.objectives import OBJECTIVES, Objective
 from corebound.scenario.placeholders import placeholders_in
@@ -94,7 +92,7 @@ def choices(
         for binding in bindings
     ]
     if not vary_threads:
-        found = [{key: values[key] for key in values if key != "threads"} for values in found]
+        found = [{key: one[key] for key in one if key != "threads"} for one in found]
         found += [{**found[0], "binding": binding} for binding in _fewer_cpus(topology, counts)]
     return distinct(found)
 
@@ -214,40 +212,30 @@ def search_space(
             not exist, a cell without a server has no rate, or corebound starts no process.
     """
     is_rate = objective == "rate"
-    workload = scenario.workload
-    if isinstance(workload, ServerWorkload) and workload.server is None:
-        raise InputError(
-            what="a service that runs already has no configuration that corebound can change.",
-            where="corebound tune",
-            fix="Add `server:` with its command under `workload`.",
-        )
-    if is_rate:
-        _require_servers(cells)
-    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
+    _require_servers(scenario, cells, is_rate=is_rate)
+    matrix = expand_matrix(scenario.matrix)
     selected = {cell.key for cell in cells}
     points = [point for point in points_of(scenario, matrix, profile) if point.cell.key in selected]
     baseline = baseline_of(cells[0], cells, scenario) or cells[0]
     own_base = next(point for point in points if point.cell.key == baseline.key)
-    own = _TRAFFIC_PARAMETERS if is_rate else frozenset()
-    fixed = _fixed_parameters(points, own_base, vary, own)
+    searched = _TRAFFIC_PARAMETERS if is_rate else frozenset()
+    fixed = _fixed_parameters(points, own_base, vary, searched)
     every_cell = expand(scenario, "", profile)
     load = tuple(
         (axis, value)
         for axis, value in baseline.axes
         if axis in fixed and len({dict(cell.axes).get(axis) for cell in every_cell}) > 1
     )
-    own_settings = [axis for axis, _ in baseline.axes if axis in SETTINGS]
-    expanded = ["binding", "threads", "wait_policy", "workers"]
-    if "OMP_WAIT_POLICY" in scenario.env:
-        expanded.remove("wait_policy")
     varies_threads = follows_threads or _takes_threads(scenario, baseline)
+    own_settings = (axis for axis, _ in baseline.axes if axis in SETTINGS)
+    keys = dict.fromkeys((*DEFAULTS, "workers"))
+    if "OMP_WAIT_POLICY" in scenario.env:
+        del keys["wait_policy"]
     if not varies_threads:
-        expanded.remove("threads")
-    keys = tuple(
-        dict.fromkeys([*expanded, *own_settings, *(f"parameters.{name}" for name in vary)])
-    )
+        del keys["threads"]
+    keys |= dict.fromkeys((*own_settings, *(f"parameters.{name}" for name in vary)))
     base = _values(own_base, keys)
-    planned = choices(
+    general = choices(
         topology,
         baseline.framework,
         vary_workers=OBJECTIVES[objective].varies_workers and _takes_workers(scenario),
@@ -255,28 +243,27 @@ def search_space(
         blas_layers=blas_layers if baseline.runtime.wait_policy == "blas" else (),
         vary_threads=varies_threads,
     )
-    in_keys = [{key: value for key, value in values.items() if key in keys} for values in planned]
-    full = [{**base, **values} for values in in_keys]
-    launcher_first = [values for values in full[1:] if values["binding"] == "launcher"]
-    found = distinct([full[0], *launcher_first, *(_values(point, keys) for point in points), *full])
-    measure = measure_for(scenario, profile).model_dump(mode="json", exclude_none=True)
+    default, *others = (
+        {**base, **{key: value for key, value in choice.items() if key in keys}}
+        for choice in general
+    )
+    launchers = [choice for choice in others if choice["binding"] == "launcher"]
+    own = [_values(point, keys) for point in points]
+    measure = measure_for(scenario, profile)
+    measured = {**measure.model_dump(mode="json", exclude_none=True), "duplicates": "once"}
     if is_rate:
         fixed |= {"traffic": "rate-search", "bound_ms": bound_ms}
-        measure["iterations"] = max(measure_for(scenario, profile).requests, _LEAST_SEARCH)
+        measured["iterations"] = max(measure.requests, _LEAST_SEARCH)
     document = {
         key: value
         for key, value in scenario.document().items()
         if key not in {"matrix", "baseline", "claims", "profiles", *keys}
     }
-    document |= {
-        "parameters": fixed,
-        "measure": {**measure, "duplicates": "once"},
-    }
     return SearchSpace(
-        found=found,
+        found=distinct([default, *launchers, *own, *others]),
         base=base,
-        keys=keys,
-        document=document,
+        keys=tuple(keys),
+        document={**document, "parameters": fixed, "measure": measured},
         load=load,
         varies_threads=varies_threads,
     )
@@ -305,7 +292,7 @@ def _names(scenario: Scenario, placeholder: str) -> bool:
     return placeholder in used | placeholders_in(" ".join(values))
 
 
-def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
+def _values(point: Point, keys: Iterable[str]) -> dict[str, Any]:
     """The values of a point's keys, as a scenario file would have them."""
     values: dict[str, Any] = {}
     for key in keys:
@@ -316,7 +303,7 @@ def _values(point: Point, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _fixed_parameters(
-    points: Sequence[Point], base: Point, vary: Collection[str], own: Collection[str]
+    points: Sequence[Point], base: Point, vary: Collection[str], searched: Collection[str]
 ) -> dict[str, Any]:
     """The parameters that all candidates share, without those that the objective sets itself."""
     unknown = [name for name in vary if name not in base.parameters]
@@ -327,7 +314,7 @@ def _fixed_parameters(
             fix=f"Its parameters: {', '.join(base.parameters) or 'none'}.",
         )
     for name in base.parameters:
-        if name in own:
+        if name in searched:
             continue
         texts = dict.fromkeys(
             point.parameters[name].text for point in points if name in point.parameters
@@ -342,13 +329,22 @@ def _fixed_parameters(
                 f" `--each {name}`, or let the race choose with `--vary {name}`.",
             )
     return {
-        name: value.value for name, value in base.parameters.items() if name not in {*own, *vary}
+        name: value.value
+        for name, value in base.parameters.items()
+        if name not in {*searched, *vary}
     }
 
 
-def _require_servers(cells: Sequence[Cell]) -> None:
-    """Check that a rate can be searched."""
-    if any(cell.runtime.server is None for cell in cells):
+def _require_servers(scenario: Scenario, cells: Sequence[Cell], *, is_rate: bool) -> None:
+    """Check that corebound starts the server, and that there is one if a rate is searched."""
+    workload = scenario.workload
+    if isinstance(workload, ServerWorkload) and workload.server is None:
+        raise InputError(
+            what="a service that runs already has no configuration that corebound can change.",
+            where="corebound tune",
+            fix="Add `server:` with its command under `workload`.",
+        )
+    if is_rate and any(cell.runtime.server is None for cell in cells):
         raise InputError(
             what="only a server has a rate of requests.",
             where="--objective rate",

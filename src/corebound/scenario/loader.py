@@ -81,7 +81,10 @@ def load_file(
             for path, what, fix in check(validated.model, validated.removed)
         ]
     if faults or validated.model is None:
-        raise ScenarioFaults(_sorted(faults))
+        # By line, without duplicates: many cells may report the same place.
+        raise ScenarioFaults(
+            tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
+        )
     return validated.model
 
 
@@ -120,11 +123,6 @@ def _shape_faults(validated: ValidatedTree[Model], file: str) -> Iterator[Fault]
         yield Fault(file=file, line=problem.line, what=problem.what, fix=problem.fix)
 
 
-def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Faults by line, without duplicates: many cells may report the same place."""
-    return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
-
-
 def _check_meaning(
     scenario: Scenario,
     removed: tuple[Path, ...],
@@ -136,12 +134,11 @@ def _check_meaning(
     invalid_keys = frozenset(part for path in removed for part in path if isinstance(part, str))
     measures = {profile: measure_for(scenario, profile) for profile in PROFILES}
     yield from checks.check_scenario(scenario, measures, invalid_keys)
-    axes = axes_of(scenario.matrix)
-    axis_flaws = tuple(matrix_checks.check_axes(axes, scenario))
+    axis_flaws = tuple(matrix_checks.check_axes(axes_of(scenario.matrix), scenario))
     yield from axis_flaws
     if any(path == ("matrix",) for path, _, _ in axis_flaws):
         return
-    matrix = expand_matrix(scenario.matrix, axes)
+    matrix = expand_matrix(scenario.matrix)
     points = {profile: points_of(scenario, matrix, profile) for profile in PROFILES}
     for point in points[None]:
         yield from checks.check_point(point, scenario, invalid_keys, find_environment)

@@ -128,7 +128,7 @@ def _agrees(point: Values, entry: Values) -> bool:
     return all(key in point and point[key].text == value.text for key, value in entry.items())
 
 
-def expand_matrix(matrix: Matrix, axes: Axes) -> ExpandedMatrix:
+def expand_matrix(matrix: Matrix) -> ExpandedMatrix:
     """Expand a matrix by the same rules as GitHub Actions.
 
     Start with the product of the axes, the last axis varying fastest, and remove every point
@@ -141,6 +141,7 @@ def expand_matrix(matrix: Matrix, axes: Axes) -> ExpandedMatrix:
     Source: GitHub Docs, "Running variations of jobs in a workflow", expanding
     or adding matrix configurations.
     """
+    axes = axes_of(matrix)
     product: list[dict[Key, LocatedValue]] = []
     if axes or not matrix.include:
         product = [
@@ -298,7 +299,7 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
         `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
-    matrix = expand_matrix(scenario.matrix, axes_of(scenario.matrix))
+    matrix = expand_matrix(scenario.matrix)
     return shorten_labels([point.cell for point in points_of(scenario, matrix, profile, where)])
 
 
