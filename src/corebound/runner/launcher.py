@@ -54,7 +54,7 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
     if placement is None or traffic is None or planned.python is None:
         raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
     python = Path(planned.python)
-    spec = partial(
+    new_spec = partial(
         ServingSpec,
         placement=placement,
         traffic=traffic,
@@ -67,7 +67,7 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         cpu_quota=cell.cpu_quota,
     )
     if planned.own is None:
-        return spec(
+        return new_spec(
             command=planned.commands[0],
             model=lambda execute: served_model(
                 cache_dir() / "models", recipe_of(cell), python=python, execute=execute
@@ -82,7 +82,7 @@ def serving_spec(planned: PlannedCell, python_path: Path, scratch: Path) -> Serv
         path=None if cell.environment == HOST else path,
     )
     folder = planned.working_directory
-    return spec(
+    return new_spec(
         command=at_port(planned.commands[0], declared.port) if planned.commands else None,
         model=lambda _: None,
         server=lambda *_: declared,
@@ -153,12 +153,14 @@ class Launcher(Struct, frozen=True, kw_only=True):
         Raises:
             LaunchError: a supervisor has ended.
         """
-        made: dict[str, LaunchResult | None] = {}
-        for some in self._parts(jobs):
-            if len(some) > 1:
-                made |= zip((job.id for job in some), self._together(some), strict=True)
+        together: dict[str, LaunchResult | None] = {}
+        for part in self._parts(jobs):
+            if len(part) > 1:
+                together |= zip((job.id for job in part), self._together(part), strict=True)
         # What could not start with others does so by itself.
-        results = tuple(made.get(job.id) or self._launch(job, 0, self.tick, None) for job in jobs)
+        results = tuple(
+            together.get(job.id) or self._launch(job, 0, self.tick, None) for job in jobs
+        )
         for job, result in zip(jobs, results, strict=True):
             peaks = (worker.peak_rss_bytes or 0 for worker in result.workers)
             scenario = job.planned.cell.scenario
