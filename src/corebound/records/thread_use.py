@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from corebound.planning.environment_variables import inter_op
+from corebound.planning import environment_variables
 from corebound.records.launch_record import Launch, ThreadEvidence, Worker
 from corebound.records.telemetry import HostOverTime, Pauses
 from corebound.scenario.runtimes import RUNTIMES, Framework
@@ -130,16 +130,16 @@ def proof(launch: Launch, worker: Worker) -> Proof | None:
     It is not proven if fewer were seen: a workload may have too little to do for more.
     """
     cell, placement, requested = launch.cell, launch.placement, worker.threads_asked
-    inter = inter_op(cell, placement) if placement else None
-    if requested is None and inter is None:
+    inter_op = environment_variables.inter_op(cell, placement) if placement else None
+    if requested is None and inter_op is None:
         return None
     elapsed_ns = timed_ns(launch.host, launch.pauses)
     # A server computes several answers at once.
     judged_ns = 0 if launch.served else elapsed_ns
-    if any(contradictions(worker, judged_ns, framework=cell.framework, inter_op=inter)):
+    if any(contradictions(worker, judged_ns, framework=cell.framework, inter_op=inter_op)):
         return "contradicted"
     seen = busy_threads(worker, elapsed_ns).values()
-    most = None if requested is None else limit(cell.framework, requested, inter)
+    most = None if requested is None else limit(cell.framework, requested, inter_op)
     # Processes that a command starts may end before they are seen.
     is_most_seen = _run_ns(worker.threads) >= sum(worker.cpu_ns[1:]) / 2
     if (
