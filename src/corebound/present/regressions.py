@@ -68,7 +68,8 @@ def regressions_sections(
     evidence = host_evidence(history.entries, history.series)
     hosts = {name: tuple(evidence_lines(own)) for name, own in evidence.items()}
     new, rest = _new_entries(history), _other_entries(history)
-    for title, entries in (*new, *(rest if show_all else rest[:1])):
+    listed = {**new, **(rest if show_all else {_SUSPECTED: rest[_SUSPECTED]})}
+    for title, entries in listed.items():
         # A regression that counts is left out only of a message.
         shown = entries if show_all or not (brief or title == _SUSPECTED) else entries[:most]
         if shown:
@@ -88,7 +89,7 @@ def regressions_sections(
     short = _too_short(history)
     if short and (show_all or len(short) == len(history.active)):
         yield _latest_values(short, most=len(short) if show_all else most)
-    (_, others), (_, unclear) = rest[1:]
+    others, unclear = rest[_OTHERS], rest[_UNCLEAR]
     hidden = (
         count(len(others), "other commit") if others else "",
         f"changes of {count(len(unclear), 'commit')} that are not significant" if unclear else "",
@@ -145,10 +146,10 @@ def _with_alarm(history: ChangeHistory, importance: Importance) -> list[CommitEn
 
 
 _Entries = list[tuple[CommitEntry, Impact]]
-_SUSPECTED = "Suspected"
+_SUSPECTED, _OTHERS, _UNCLEAR = "Suspected", "Other commits", "Not significant"
 
 
-def _new_entries(history: ChangeHistory) -> list[tuple[str, _Entries]]:
+def _new_entries(history: ChangeHistory) -> dict[str, _Entries]:
     """The commits that are new, each with the direction of changes that it is listed for."""
     regressions = _with_alarm(history, "primary")
     secondary = [entry for entry in _with_alarm(history, "secondary") if entry not in regressions]
@@ -158,24 +159,24 @@ def _new_entries(history: ChangeHistory) -> list[tuple[str, _Entries]]:
         for entry in history.entries
         if entry.id not in listed and any(each.is_gain for each in entry.improvements.changes)
     ]
-    return [
-        ("New regressions", [(entry, entry.leading) for entry in regressions]),
-        ("New regressions of secondary benchmarks", [(each, each.leading) for each in secondary]),
-        ("New improvements", gains),
-    ]
+    return {
+        "New regressions": [(entry, entry.leading) for entry in regressions],
+        "New regressions of secondary benchmarks": [(each, each.leading) for each in secondary],
+        "New improvements": gains,
+    }
 
 
-def _other_entries(history: ChangeHistory) -> list[tuple[str, _Entries]]:
+def _other_entries(history: ChangeHistory) -> dict[str, _Entries]:
     """The commits of suspected regressions, those that are not new, and what is not significant."""
-    new = {entry.id for _, entries in _new_entries(history) for entry, _ in entries}
+    new = {entry.id for entries in _new_entries(history).values() for entry, _ in entries}
     groups = {
         _SUSPECTED: commit_entries(history.suspected),
-        "Other commits": [entry for entry in history.entries if entry.id not in new],
-        "Not significant": commit_entries(history.not_significant),
+        _OTHERS: [entry for entry in history.entries if entry.id not in new],
+        _UNCLEAR: commit_entries(history.not_significant),
     }
-    return [
-        (title, [(entry, entry.leading) for entry in entries]) for title, entries in groups.items()
-    ]
+    return {
+        title: [(entry, entry.leading) for entry in entries] for title, entries in groups.items()
+    }
 
 
 def _details(
