@@ -55,10 +55,7 @@ def _last_cuts(
 ) -> NDArray[np.int64]:
     """For each prefix length, the last cut of its best segmentation."""
     n = series.size
-    # Centred to avoid cancellation in the sums of squares.
-    centred = series - np.median(series)
-    sums = np.concatenate(([0.0], np.cumsum(centred)))
-    squares = np.concatenate(([0.0], np.cumsum(centred * centred)))
+    sums, squares = _prefix_sums(series)
     best = np.full(n + 1, np.inf)
     best[0] = -penalty
     last = np.zeros(n + 1, dtype=np.int64)
@@ -89,6 +86,12 @@ def _last_cuts(
             starts[:size] = at[stays]
             beaten = losing[stays]
     return last
+
+
+def _prefix_sums(series: Array) -> Array:
+    """The sums before each index, and those of squares; centred, to avoid cancellation in these."""
+    centred = series - np.median(series)
+    return np.cumsum(np.pad([centred, centred * centred], ((0, 0), (1, 0))), axis=1)
 
 
 def _trace(last: NDArray[np.int64]) -> tuple[int, ...]:
@@ -186,9 +189,7 @@ def _segmentations(
 ) -> _Segmentations:
     """The best k of the candidate cuts, for every k, by dynamic programming."""
     bounds = np.array([0, *candidates, series.size])
-    centred = series - np.median(series)
-    sums = np.concatenate(([0.0], np.cumsum(centred)))[bounds]
-    squares = np.concatenate(([0.0], np.cumsum(centred * centred)))[bounds]
+    sums, squares = _prefix_sums(series)[:, bounds]
     lengths = bounds[None, :] - bounds[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         means = (sums[None, :] - sums[:, None]) / lengths
