@@ -171,14 +171,13 @@ def guess(planned: Sequence[PlannedCell]) -> Experience | None:
         return None
     return Experience(
         since=None,
-        launch_s=statistics.fmean(map(_usual_launch_s, planned)),
+        launch_s=statistics.fmean(
+            usual_start_s(each) + (_ITERATING_S if each.traffic is None else 0.0)
+            for each in planned
+        ),
         iterating_s=_ITERATING_S if planned[0].traffic is None else 0.0,
         spreads=(),
     )
-
-
-def _usual_launch_s(planned: PlannedCell) -> float:
-    return usual_start_s(planned) + (_ITERATING_S if planned.traffic is None else 0.0)
 
 
 def usual_start_s(planned: PlannedCell) -> float:
@@ -332,15 +331,12 @@ def shortage_note(forecasts: Sequence[Forecast], budget_s: float | None) -> str 
     held = f"holds {count(fewest, 'launch', 'launches')} of each configuration"
     if not fewest:
         held = "holds no launch of each configuration"
-    text = f"The budget {held}; what the scenarios request takes about {_rounded(requested_s)}."
+    requested = total_time(round(requested_s) * 1_000_000_000)
+    text = f"The budget {held}; what the scenarios request takes about {requested}."
     if missing:
         named = listed(missing, _NAMED)
         text += f" It has no time for {count(len(missing), 'scenario')}: {named}."
     return text
-
-
-def _rounded(seconds: float) -> str:
-    return total_time(round(seconds) * 1_000_000_000)
 
 
 def _wanted(launches: Launches, experience: Experience) -> int:

@@ -114,7 +114,8 @@ class Project(Struct, frozen=True, kw_only=True):
         the result is empty.
         """
         log = self._log("--first-parent", "--reverse", f"{good.sha}..{bad.sha}")
-        if not log or log[0][0][:1] != [good.sha]:
+        parents_of_first = log[0][0] if log else []
+        if parents_of_first[:1] != [good.sha]:
             return ()
         return tuple(commit for _, commit in log)
 

@@ -502,7 +502,7 @@ def _ranges(result: TuneResult) -> str:
         for finalist in result.confirmed
     }
     winner, other = by_key.get(result.confirmed[0].cell.key), by_key.get(default or "")
-    if not winner or not other or max(map(_range_ratio, (winner, other))) < _WIDE:
+    if not winner or not other or all(max(each) / min(each) < _WIDE for each in (winner, other)):
         return ""
     cell = result.confirmed[0].summary.cell
     spans = [value_span((min(each), max(each)), cell) for each in (winner, other)]
@@ -512,10 +512,6 @@ def _ranges(result: TuneResult) -> str:
 
 # Launches that differ by this factor differ for a reason.
 _WIDE = 1.2
-
-
-def _range_ratio(medians: Sequence[float]) -> float:
-    return max(medians) / min(medians)
 
 
 def not_tried(result: TuneResult) -> tuple[Fact, ...]:

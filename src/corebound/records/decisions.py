@@ -166,12 +166,8 @@ def entry(decision: Decision) -> str:
         ("after", location.after),
         ("by", location.by),
     )
-    lines = [f"{name}: {_quoted(value)}" for name, value in values]
+    lines = [f'{name}: "{"".join(map(_escaped, value))}"' for name, value in values]
     return "  - " + "\n    ".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return f'"{"".join(map(_escaped, text))}"'
 
 
 def _escaped(character: str) -> str:

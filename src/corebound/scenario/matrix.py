@@ -187,10 +187,17 @@ def points_of(
     own_values: dict[Key, LocatedValue] = {
         (name,): located(getattr(scenario, name), (name,)) for name in SETTINGS
     }
-    own_values |= _named("parameters", scenario.parameters, ())
-    own_values |= _named("env", scenario.env, ())
+    sections: list[tuple[Path, str, Mapping[str, object]]] = [
+        ((), "parameters", scenario.parameters),
+        ((), "env", scenario.env),
+    ]
     if change is not None:
-        own_values |= _named("parameters", change.parameters, ("profiles", str(profile)))
+        sections.append((("profiles", str(profile)), "parameters", change.parameters))
+    own_values |= {
+        (section, name): located(value, (*path, section, name))
+        for path, section, named in sections
+        for name, value in named.items()
+    }
     points = tuple(
         _point(varied, own_values, matrix.axes, scenario, where) for varied in matrix.points
     )
@@ -198,12 +205,6 @@ def points_of(
         return points
     entries = [entry_values(entry, ()) for entry in change.only]
     return tuple(point for point in points if any(_matches(point.cell, entry) for entry in entries))
-
-
-def _named(section: str, named: Mapping[str, object], path: Path) -> dict[Key, LocatedValue]:
-    return {
-        (section, name): located(value, (*path, section, name)) for name, value in named.items()
-    }
 
 
 def _point(varied: Values, own_values: Values, axes: Axes, scenario: Scenario, where: str) -> Point:

@@ -200,15 +200,16 @@ def check(*files: str | PathLike[str]) -> tuple[CheckedScenario, ...]:
             cells=len(task.planned),
             duplicates=len(task.duplicates),
             missing=next(
-                (planned.unfit for planned in task.planned if _lacks_environment(planned)), None
+                (
+                    planned.unfit
+                    for planned in task.planned
+                    if planned.unfit is not None and planned.unfit.cause == "environment"
+                ),
+                None,
             ),
         )
         for task in _plan(RunRequest(files=tuple(Path(file) for file in files)), None).tasks
     )
-
-
-def _lacks_environment(planned: PlannedCell) -> bool:
-    return planned.unfit is not None and planned.unfit.cause == "environment"
 
 
 class _Plan(Struct, frozen=True, kw_only=True):

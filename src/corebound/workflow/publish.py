@@ -324,15 +324,15 @@ def publish_to_branch(
     remote_tip = _last_of_remote(repository, name, remote) if remote else local
     with scratch.scratch_folder() as temporary:
         tree = _tree(repository, site, remote_tip, temporary)
-    is_unchanged = remote_tip is not None and _same(repository, remote_tip, tree)
-    parents = () if squash or remote_tip is None else ("-p", remote_tip)
+    parent = f"{remote_tip}^"
     if (
         remote_tip is not None
-        and is_unchanged
-        and not (squash and _has_parent(repository, remote_tip))
+        and repository.do("rev-parse", f"{remote_tip}^{{tree}}") == tree
+        and not (squash and repository.query("rev-parse", "--verify", "--quiet", parent))
     ):
         sha = remote_tip
     else:
+        parents = () if squash or remote_tip is None else ("-p", remote_tip)
         sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
     if remote and sha != remote_tip:
         # Push only if the remote is still at the parent commit, so that no other push is lost.
@@ -443,11 +443,3 @@ def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -
     entries = "".join(f"{line}\0" for line in lines)
     repository.do("update-index", "-z", "--index-info", stdin=entries, **index)
     return repository.do("write-tree", **index)
-
-
-def _same(repository: _Repository, commit: str, tree: str) -> bool:
-    return repository.do("rev-parse", f"{commit}^{{tree}}") == tree
-
-
-def _has_parent(repository: _Repository, commit: str) -> bool:
-    return repository.query("rev-parse", "--verify", "--quiet", f"{commit}^") is not None
