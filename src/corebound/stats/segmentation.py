@@ -96,10 +96,9 @@ def _prefix_sums(series: Array) -> Array:
 
 def _trace(last: NDArray[np.int64]) -> tuple[int, ...]:
     cuts: list[int] = []
-    at = int(last[-1])
-    while at > 0:
+    at = -1
+    while (at := int(last[at])) > 0:
         cuts.append(at)
-        at = int(last[at])
     return tuple(reversed(cuts))
 
 
