@@ -1,5 +1,7 @@
 """List the configurations worth trying for a workload on a host, the most promising first."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -92,7 +94,7 @@ def choices(
         for binding in bindings
     ]
     if not vary_threads:
-        found = [{key: one[key] for key in one if key != "threads"} for one in found]
+        found = [{key: values[key] for key in values if key != "threads"} for values in found]
         found += [{**found[0], "binding": binding} for binding in _fewer_cpus(topology, counts)]
     return distinct(found)
 
