@@ -200,8 +200,9 @@ class Results:
         """One row for each point of each series, own and imported, oldest first.
 
         Columns: project (of an imported history), scenario, cell, host_id, host, unit, at
-        (ISO 8601, UTC), run, commit, value (in `unit`) with its interval (low, high), launches
-        (how many are behind it), missing (why there is no value), and `axis_NAME` for each axis.
+        (ISO 8601, UTC), run, commit, value (in `unit`) with its interval (low, high), of a ratio
+        to an anchor both values (head_value, anchor_value), launches (how many are behind it),
+        missing (why there is no value), and `axis_NAME` for each axis.
         """
         return tables.history(self.series())
 

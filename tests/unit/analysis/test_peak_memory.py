@@ -147,4 +147,4 @@ def test_regressions_of_memory_alarm_while_those_of_time_do_not(tmp_path: Path) 
     assert "more memory" in said.out
     shown = corebound(tmp_path, "show", "--metric", "memory", in_process=True)
     assert "MiB" in shown.out
-    assert "reports/site" not in said.out
+    assert "scenario/a-scenario.html#memory" in said.out

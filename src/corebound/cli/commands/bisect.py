@@ -19,7 +19,7 @@ from corebound.workflow.comparison_sides import short_name
 
 
 def bisect(request: BisectRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Find the commit that made a cell slower or faster, or changed its memory.
+    """Find the commit that changed the time or memory of a cell.
 
     The search compares commits between GOOD and BAD, and tolerates noise.
 
