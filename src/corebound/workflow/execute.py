@@ -129,19 +129,21 @@ class RunResult(Struct, frozen=True, kw_only=True):
         """The exit code; launches refused because of a disturbance do not count.
 
         4 if a launch failed, timed out or was discarded, or an environment could not be built; else
-        3 if the host can hold no cell or an environment does not exist; else 5 if the time ran out
-        before a cell was compared with success, or before every scenario was measured that the
-        forecast said would be; else 0.
+        3 if the host can hold no cell or an environment does not exist; else 5 if no launch is
+        valid, or if the time ran out before a cell was compared with success, or before every
+        scenario was measured that the forecast said would be; else 0.
         """
         statuses = {launch.status for launch in self.launches if not is_refused(launch)}
         causes = {reason.cause for reason in self.not_launched}
         if statuses & {"failed", "timed-out", "invalid"} or "build" in causes:
             return LaunchError.exit_code
-        holds_none = statuses == {"skipped"} and self.ending == "complete"
+        every_status = {launch.status for launch in self.launches}
+        holds_none = every_status == {"skipped"} and self.ending == "complete"
         if holds_none or "environment" in causes:
             return HostError.exit_code
+        has_no_value = bool(every_status) and "ok" not in every_status
         is_too_short = self.ending == "out of time" and not self._has_answer()
-        return NO_ANSWER if is_too_short else 0
+        return NO_ANSWER if has_no_value or is_too_short else 0
 
     def _has_answer(self) -> bool:
         """Whether all forecast scenarios have a result, and something is decided."""
