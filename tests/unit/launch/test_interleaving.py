@@ -156,17 +156,25 @@ def test_what_a_launch_waits_for_before_it_is_measured_is_no_pause_between_time_
         assert first.paused_ns == 0
 
 
-def test_what_a_process_uses_until_it_has_left_its_cpu_is_not_used_while_it_is_paused(
+def test_what_threads_use_until_all_have_left_their_cpus_is_not_used_while_paused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The state is "stopped" before the process leaves its CPU: its clock goes on for a while.
-    clock_ns = itertools.chain([1_000, 1_500, 2_000, 3_500_000], itertools.repeat(3_500_100))
-    stat = ProcessStat(b"7 (a) T 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6")
-    monkeypatch.setattr(module, "process_stat", lambda _pid: stat)
+    # Of two threads the second one waits for its CPU. A state is "stopped" before the thread
+    # leaves its CPU: the clock goes on for a while.
+    clock_ns = itertools.chain([1_000, 2_000, 2_500, 3_500_000], itertools.repeat(3_500_100))
+    second = itertools.chain(b"RR", itertools.repeat(ord("T")))
+
+    def stat(of: int | str) -> ProcessStat:
+        state = next(second) if of == "7/task/8" else ord("T")
+        return ProcessStat(b"7 (a) %c 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6" % state)
+
+    monkeypatch.setattr(module, "process_stat", stat)
+    monkeypatch.setattr(module, "thread_ids", lambda _pid: [7, 8])
     monkeypatch.setattr(module, "cpu_clocks_ns", lambda pids: {pid: next(clock_ns) for pid in pids})
     monkeypatch.setattr(os, "getpgid", lambda _pid: os.getpgrp())
     with started(2) as (launch, _):
         launch.imported(lambda: (7,))
+        assert next(second) == ord("T")
         launch.resume()
 
         assert launch.pauses.cpu_ns == 0
