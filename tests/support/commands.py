@@ -151,6 +151,7 @@ def _in_process(folder: Path, *arguments: str) -> Completed:
     ):
         patch.setattr(sys, "argv", ["corebound", *arguments])
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv(lock.LOCK_VARIABLE, str(folder))
         with pytest.raises(SystemExit) as exit_info:
             main()
     code = exit_info.value.code
