@@ -63,8 +63,8 @@ def test_a_planted_best_configuration_is_recommended_with_its_gain(tmp_path: Pat
     low, _ = default["winner_speedup_interval"]
     assert low > 1
     assert default["attempts"] == 6
-    # One that others disturbed does not count.
-    assert default["launches"] >= 5
+    # Those that others disturbed do not count; an interval takes two.
+    assert default["launches"] >= 2
     # Nothing of it is a nightly run.
     assert list(jsonl.files(suite / "reports" / "records")) == []
 
