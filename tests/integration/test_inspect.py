@@ -155,6 +155,17 @@ def test_a_service_that_ends_meanwhile_cannot_be_seen() -> None:
         corebound.inspect(pid, seconds=3)
 
 
+def test_a_watch_prints_a_line_of_json_for_each_look(tmp_path: Path) -> None:
+    with running("print(flush=True); import time; time.sleep(1000)") as (pid, _):
+        watch = commands.start(tmp_path, "inspect", str(pid), "--every", "1s", "--json")
+        assert watch.stdout is not None
+        looks = [json.loads(watch.stdout.readline()) for _ in range(2)]
+        watch.send_signal(signal.SIGINT)
+        watch.communicate()
+
+    assert [look["processes"][0]["pid"] for look in looks] == [pid, pid]
+
+
 def test_a_zombie_has_ended() -> None:
     with running("print('ready', flush=True)") as (pid, _):
         while (stat := process_stat(pid)) and stat.state != "Z":

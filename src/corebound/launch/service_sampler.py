@@ -273,6 +273,8 @@ def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> Ite
         listed = ", ".join(pids[:3]) + (f" and {len(pids) - 3} more" if len(pids) > 3 else "")
         what = ", ".join(shows for file, shows in HIDDEN.items() if file in files)
         fix = "Run it as root, or as the user of the process (CAP_SYS_PTRACE)."
+        if os.geteuid() == 0:
+            fix = "Add CAP_SYS_PTRACE, which root lacks in this container."
         yield Hidden(what=f"of process {listed}: {what}", fix=fix)
     if not any(one.threads for one in processes):
         fix = "Run corebound on the host, outside of a sandbox that has no `schedstat`."

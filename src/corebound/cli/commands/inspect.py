@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from corebound import clock
 from corebound.cli.options import Json
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
+from corebound.cli.output.json import print_json, print_json_line
 from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
 from corebound.present.inspect import inspect_sections, watch_line
@@ -19,7 +19,7 @@ from corebound.workflow.options import Option, seconds
 Every = Annotated[
     float | None,
     Option(
-        "Look again and again, this long each, and print a line: 10s, 1m.",
+        "Look again and again, this long each, and print a line: 10s, 1m. With --json, JSON Lines.",
         parse=partial(seconds, option="--every"),
     ),
 ]
@@ -63,6 +63,6 @@ def _watch(request: InspectRequest, *, as_json: bool) -> NoReturn:
     while True:
         inspection = inspect_service(request)
         if as_json:
-            print_json(inspection.document)
+            print_json_line(inspection.document)
         else:
             typer.echo(watch_line(inspection.document, clock.timestamp()[11:19]))

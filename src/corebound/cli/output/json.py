@@ -74,6 +74,12 @@ def print_json(result: object) -> None:
         typer.echo(piece, nl=False)
 
 
+def print_json_line(result: Mapping[str, Any]) -> None:
+    """Print one of several results of the current command as a line of JSON Lines."""
+    document = msgspec.json.encode({**_header(None), **result})
+    typer.echo(json_text(document.decode()))
+
+
 def print_json_error(error: CoreboundError) -> None:
     """Print the error that ended the command as JSON."""
     typer.echo(indented_json(_header(error.document)))
