@@ -155,16 +155,15 @@ def test_bisect_names_the_planted_commit_resumes_after_a_kill_and_launches_nothi
     assert code == 0
     assert f"{PLANTED}: make it" in out
     assert records(toy) == finished
-    # Their memory did not change.
-    _, out, _ = corebound(toy.folder, *arguments, "--metric", "memory", "--json")
-    assert json.loads(out)["outcome"] in {"no difference", "inconclusive"}
-    assert records(toy) == finished
     monkeypatch.chdir(toy.folder)
     bisection = bisect(toy.commits[GOOD], toy.commits[BAD], "scenarios/toy.yaml")
     assert bisection.commit is not None
     assert bisection.commit.sha == toy.commits[PLANTED]
     assert msgspec.json.decode(msgspec.json.encode(bisection.document)).items() <= document.items()
     assert set(bisection.results.runs()["run"]) >= {stored.run.id for stored in new}
+    # Their memory did not change, which may take more launches to see.
+    _, out, _ = corebound(toy.folder, *arguments, "--metric", "memory", "--json")
+    assert json.loads(out)["outcome"] in {"no difference", "inconclusive"}
 
 
 def measured(toy: Toy, *arguments: str) -> Run:
