@@ -28,6 +28,8 @@ _COMPUTE = re.compile(
     r"|libjvm\.|onnxruntime_pybind|lib_lightgbm|_pywrap_tensorflow|xla_extension|mkl_"
     r"|_?polars|_?duckdb"
 )
+# The note of Go's linker stands in the first bytes of its programs, which load no library.
+_GO_NOTE, _NOTE_WITHIN = b"Go\0\0", 4096
 # Less memory fits into the TLB well enough; counting the pages of more takes too long.
 HUGE_PAGES_MATTER = range(1 << 28, 1 << 34)
 
@@ -42,7 +44,8 @@ class ProcessReading(Struct, frozen=True, kw_only=True):
         user: The id of its user.
         command: Its words.
         allowed: The CPUs that its main thread may run on.
-        libraries: The compute libraries that it has mapped: their files by name.
+        libraries: The compute libraries that it has mapped: their files by name. Go's runtime is
+            one, in the program's own file.
         variables: The variables that it was started with and that matter.
         resident_bytes, anonymous_bytes, swap_bytes: Its memory, its own memory, and what is in
             swap; huge_bytes: its transparent huge pages.
@@ -112,7 +115,7 @@ def read_process(
         user=procfs.line_number(status, b"Uid"),
         command=command_line(pid, proc),
         allowed=allowed_cpus(status),
-        libraries=_compute_libraries(maps),
+        libraries=_compute_libraries(maps) or _go_runtime(folder),
         variables=dict(_variables(environment)),
         resident_bytes=_kilobytes(status, b"VmRSS"),
         anonymous_bytes=anonymous_bytes,
@@ -157,6 +160,11 @@ def _compute_libraries(maps: bytes) -> dict[str, str]:
         for name, files in sorted(named.items())
         for number, file in enumerate(files)
     }
+
+
+def _go_runtime(folder: str) -> dict[str, str]:
+    program = procfs.readable(f"{folder}/exe", is_short=True) or b""
+    return {"Go runtime": f"{folder}/exe"} if _GO_NOTE in program[:_NOTE_WITHIN] else {}
 
 
 def _variables(environment: bytes) -> Iterator[tuple[str, str]]:

@@ -266,6 +266,7 @@ LIBRARY_THREADS: Mapping[str, tuple[str, str]] = {
     "libjvm": ("-XX:ActiveProcessorCount={0}", " (JVM)"),
     "lightgbm": ("num_threads={0}", " (LightGBM; without this parameter, OMP_NUM_THREADS)"),
     "xgboost": ("nthread={0}", " (XGBoost; without this parameter, OMP_NUM_THREADS)"),
+    "Go runtime": ("GOMAXPROCS={0}", ""),
     "polars": ("POLARS_MAX_THREADS={0}", ""),
     "duckdb": ("SET threads TO {0}", " (DuckDB)"),
 }

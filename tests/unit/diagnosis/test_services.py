@@ -557,6 +557,7 @@ def test_threads_that_fit_but_wait_for_others_are_not_too_many(share: float) -> 
         (("onnxruntime_pybind11_state.so",), ("app",), {}, "intra_op_num_threads=1"),
         (("lib_lightgbm.so", *OPENMP), ("app",), {}, "num_threads=1"),
         (("_polars_runtime.abi3.so",), PYTHON, {}, "POLARS_MAX_THREADS=1"),
+        (("Go runtime",), ("server",), {}, "GOMAXPROCS=1"),
         (("_duckdb.so",), PYTHON, {}, "SET threads TO 1"),
         (OPENMP, ("python", "-m", "joblib.x"), {"OMP_NUM_THREADS": "2"}, "max_num_threads=1"),
         ((), ("app",), {}, ""),

@@ -88,6 +88,15 @@ def test_one_library_in_two_folders_is_loaded_twice(tree: ProcTree) -> None:
     }
 
 
+def test_the_runtime_in_a_program_of_go_is_a_library(tree: ProcTree) -> None:
+    tree.process(100)
+    tree.write("proc/100/exe", "\x7fELF".ljust(3980, "\0") + "Go\0\0")
+
+    (process,) = Watch(tree, 100)().processes
+
+    assert list(process.libraries) == ["Go runtime"]
+
+
 def test_what_cannot_be_read_is_named_with_what_would_allow_it(tree: ProcTree) -> None:
     tree.remove("proc/100/environ")
 
