@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Self
 
-from corebound.machine.procfs import cpu_clocks_ns, process_stat, thread_ids
+from corebound.machine.procfs import cpu_clocks_ns, process_stat, readable, thread_ids
 from corebound.machine.topology import CpuId
 from corebound.records.telemetry import Pauses
 from corebound.worker import protocol
@@ -74,20 +74,33 @@ def _move(cpus: Collection[int]) -> None:
 _PATIENCE_S = 0.1
 # How often to check whether processes have stopped, and for how long.
 _STOPPING_S = 50e-6
-_STOPPED = frozenset("TtZX")
-# Beside eight busy processes on two CPUs, stopping took up to 56 ms.
-_MOST_STOPPING_S = 0.25
+# Beside eight busy processes on two CPUs, stopping took up to 56 ms; on an emulated machine beside
+# them 440 ms, in which this process itself could look once.
+_MOST_STOPPING_S = 2.0
+# How often to ask a kernel that may not say where threads wait.
+_MOST_LOOKS = 20
 
 
-def _have_stopped(processes: Iterable[int]) -> bool:
-    """Whether every thread has; those of a process are only looked at once its main thread has."""
-    return all(
-        stat is None or stat.state in _STOPPED
-        for pid in processes
-        for stat in chain(
-            [process_stat(pid)], (process_stat(f"{pid}/task/{tid}") for tid in thread_ids(pid))
-        )
-    )
+def _stopped_threads(processes: Iterable[int]) -> list[str] | None:
+    """The threads of processes, as `PID/task/TID`, if all have stopped or ended; else None.
+
+    Those of a process are only looked at once its main thread has stopped.
+    """
+    stopped = []
+    for pid in processes:
+        for thread in chain([str(pid)], (f"{pid}/task/{tid}" for tid in thread_ids(pid))):
+            stat = process_stat(thread)
+            if stat is None or stat.state in "ZX":
+                continue
+            if stat.state not in "Tt":
+                return None
+            stopped.append(thread)
+    return stopped
+
+
+def _have_left_cpus(threads: Iterable[str]) -> bool:
+    """Whether the kernel says where each waits: none of one that may still be on a CPU."""
+    return not any(readable(f"/proc/{one}/wchan", is_short=True) == b"0" for one in threads)
 
 
 class Participant:
@@ -264,13 +277,17 @@ class Participant:
 
         Each thread handles the signal itself, and may first have to wait for a CPU. It says that it
         has stopped before it leaves its CPU, where it may tell its parent and a hypervisor may take
-        the CPU away, which counts as its time: until two readings of the clocks are equal.
+        the CPU away, which counts as its time: until two readings of the clocks are equal, and the
+        kernel, which adds to the clock of a running thread at ticks only, says where it waits.
         """
-        deadline_s = time.monotonic() + _MOST_STOPPING_S
+        deadline_s, looks = time.monotonic() + _MOST_STOPPING_S, 0
         while True:
             clocks_ns = cpu_clocks_ns(self._processes())
-            if _have_stopped(clocks_ns) and cpu_clocks_ns(clocks_ns) == clocks_ns:
-                return clocks_ns
+            if (threads := _stopped_threads(clocks_ns)) is not None:
+                looks += 1
+                have_left = looks > _MOST_LOOKS or _have_left_cpus(threads)
+                if have_left and cpu_clocks_ns(clocks_ns) == clocks_ns:
+                    return clocks_ns
             if time.monotonic() > deadline_s:
                 return cpu_clocks_ns(self._processes())
             time.sleep(_STOPPING_S)

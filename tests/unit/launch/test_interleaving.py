@@ -180,6 +180,25 @@ def test_what_threads_use_until_all_have_left_their_cpus_is_not_used_while_pause
         assert launch.pauses.cpu_ns == 0
 
 
+def test_a_stopped_thread_whose_cpu_a_hypervisor_holds_has_not_left_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = ProcessStat(b"7 (a) T 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6")
+    waits = itertools.chain([b"0"], itertools.repeat(b"do_signal_stop"))
+    # Its clock stands still until the CPU comes back.
+    clock_ns = itertools.chain([1_000, 1_000], itertools.repeat(4_001_000))
+    monkeypatch.setattr(module, "process_stat", lambda _pid: stopped)
+    monkeypatch.setattr(module, "thread_ids", lambda _pid: [])
+    monkeypatch.setattr(module, "readable", lambda _path, **_: next(waits))
+    monkeypatch.setattr(module, "cpu_clocks_ns", lambda pids: {pid: next(clock_ns) for pid in pids})
+    monkeypatch.setattr(os, "getpgid", lambda _pid: os.getpgrp())
+    with started(2) as (launch, _):
+        launch.imported(lambda: (7,))
+        launch.resume()
+
+        assert launch.pauses.cpu_ns == 0
+
+
 def test_a_launch_with_a_turn_of_its_own_iterates_without_interruption() -> None:
     with started(1, 2) as (single, *others):
         assert single.alternates is None
