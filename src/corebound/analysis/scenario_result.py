@@ -24,7 +24,7 @@ from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
 from corebound.stats.multiplicity import holm, suite_findings
 
 
-def placement_signature(launches: Iterable[Launch]) -> object:
+def _placement_signature(launches: Iterable[Launch]) -> object:
     """A key for what a cell ran as on this host, apart from its binding; None if unknown.
 
     Cells with equal keys had the same CPUs, memory and threads.
@@ -51,10 +51,14 @@ def placement_signature(launches: Iterable[Launch]) -> object:
     return None
 
 
-def _least_slowdown(launches: Sequence[Launch], baseline_ns: float | None) -> float | None:
+def _least_slowdown(
+    cell: CellSummary, baseline: CellSummary | None, launches: Sequence[Launch]
+) -> float | None:
     """How many times slower than its baseline a cell is that was too slow for the budget."""
+    if cell.median_ns or cell.cell.metrics or baseline is None or not baseline.median_ns:
+        return None
     known_ns = [ns for launch in launches if (ns := undelayed_iteration_ns(launch)) is not None]
-    ratio = max(known_ns, default=0.0) / baseline_ns if baseline_ns else 0.0
+    ratio = max(known_ns, default=0.0) / baseline.median_ns
     return ratio if ratio > 1 else None
 
 
@@ -198,19 +202,17 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         cell is preferred, because only noise decides between equivalent cells. A cell with the same
         placement and binding as the baseline never wins, nor one with few launches, see `may_lead`.
         """
-        significant = holm([comparison.comparison.p_value for comparison in self.ranked])
+        significant = holm([pair.comparison.p_value for pair in self.ranked])
         faster = [
-            comparison
-            for comparison, is_significant in zip(self.ranked, significant, strict=True)
+            pair
+            for pair, is_significant in zip(self.ranked, significant, strict=True)
             if is_significant
-            and comparison.comparison.verdict == "faster"
-            and not comparison.is_itself
-            and may_lead(comparison.cell, comparison.baseline, comparison.comparison)
+            and pair.comparison.verdict == "faster"
+            and not pair.is_itself
+            and may_lead(pair.cell, pair.baseline, pair.comparison)
         ]
-        return next(
-            (comparison for comparison in faster if comparison.cell.equivalent_cell is None),
-            next(iter(faster), None),
-        )
+        distinct = [pair for pair in faster if pair.cell.equivalent_cell is None]
+        return next(iter(distinct or faster), None)
 
     @property
     def leader(self) -> BaselineComparison | None:
@@ -218,7 +220,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
 
         A cell that repeats the baseline leads only if there is no other.
         """
-        rivals = [comparison for comparison in self.ranked if not comparison.is_same_placement]
+        rivals = [pair for pair in self.ranked if not pair.is_same_placement]
         return self.winner or next(iter(rivals or self.ranked), None)
 
     @property
@@ -268,83 +270,53 @@ def analyse_scenario(
     measure = measure_for(scenario, run.profile)
     # The only place that separates the two kinds: values come from measuring launches alone.
     own_launches = [launch for launch in launches if launch.cell.scenario == scenario.name]
-    launched = _by_cell(launch for launch in own_launches if launch.kind == "measure")
+    launched = _by_cell((launch for launch in own_launches if launch.kind == "measure"), planned)
     profiles = [launch for launch in own_launches if launch.kind == "profile"]
-    order = {cell.key: index for index, cell in enumerate(planned)}
-    keys = sorted(launched, key=lambda key: order.get(key, len(order)))
-    summaries = {
-        key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
-    }
     # The names tell which cells the run was to measure. An interrupted run has not launched all of
     # them.
     requested = filter_cells(planned, run.only)
     missing = [cell for cell in requested if cell.key not in launched]
-    labelled = shorten_labels([*(summaries[key].cell for key in keys), *missing])
-    duplicates: dict[str, list[str]] = {}
-    for cell in missing:
-        duplicates.setdefault(run.measured_key(cell), []).append(cell.key)
-    by_key = {cell_result.key: cell_result for cell_result in labelled}
-    summaries = {key: replace(summaries[key], cell=by_key[key]) for key in keys}
+    labelled = shorten_labels([*(own[0].cell for own in launched.values()), *missing])
+    by_key = {cell.key: cell for cell in labelled}
     planned = tuple(by_key.get(cell.key, cell) for cell in planned)
-    by_placement: dict[object, Cell] = {}
-    cells: dict[str, CellResult] = {}
-    own_baselines = baselines_of([by_key[key] for key in keys], planned, scenario)
-    cell_of = {cell.key: cell for cell in planned}
-    baselines = [
-        cell_of.get(run.measured_key(baseline), baseline) if baseline else None
-        for baseline in own_baselines
-    ]
-    baseline_of = {
-        key: None if baseline is None or baseline.key == key else baseline
-        for key, baseline in zip(keys, baselines, strict=True)
-    }
+    duplicates: dict[str, list[Cell]] = {}
+    for cell in missing:
+        duplicates.setdefault(run.measured_key(cell), []).append(by_key[cell.key])
+    summaries = {key: summarise(by_key[key], own, measure.warmup) for key, own in launched.items()}
+    baselines = _measured_baselines(run, scenario, labelled[: len(launched)], planned)
+    baseline_summaries = [summaries.get(cell.key) if cell else None for cell in baselines]
     comparisons = compare_together(
-        [
-            (summaries[key], summaries.get(other.key) if other else None)
-            for key, other in baseline_of.items()
-        ],
+        list(zip(summaries.values(), baseline_summaries, strict=True)),
         margin=measure.margin,
         adaptive=measure.launches.follow_spread,
     )
-    for (key, baseline), comparison in zip(baseline_of.items(), comparisons, strict=True):
-        cell = by_key[key]
-        signature = placement_signature(launched[key])
+    first_alike = _first_alike(launched, by_key)
+    cells: dict[str, CellResult] = {}
+    for (key, own), baseline, baseline_summary, comparison in zip(
+        launched.items(), baselines, baseline_summaries, comparisons, strict=True
+    ):
+        cell, alike = by_key[key], first_alike[key]
+        repeats = baseline is not None and alike is first_alike.get(baseline.key)
         cells[key] = CellResult(
             cell=cell,
-            launches=tuple(launched[key]),
+            launches=tuple(own),
             summary=summaries[key],
             baseline=baseline,
-            comparison=comparison,
-            equivalent_cell=by_placement.get(signature) if signature else None,
-            duplicates=tuple(by_key[other] for other in duplicates.get(key, ())),
-            least_slowdown_ratio=None
-            if summaries[key].median_ns
-            or baseline is None
-            or baseline.key not in summaries
-            or cell.metrics
-            else _least_slowdown(launched[key], summaries[baseline.key].median_ns),
-            timed=summarise(replace(cell, metrics=()), launched[key], measure.warmup, -1)
+            # No number of launches can separate a cell from itself.
+            comparison=replace(comparison, launches_needed=None)
+            if comparison and repeats
+            else comparison,
+            equivalent_cell=None if alike is cell else alike,
+            duplicates=tuple(duplicates.get(key, ())),
+            least_slowdown_ratio=_least_slowdown(summaries[key], baseline_summary, own),
+            timed=summarise(replace(cell, metrics=()), own, measure.warmup, -1)
             if cell.metrics
             else None,
             reported=tuple(
-                summarise(replace(cell, metrics=(metric,)), launched[key], measure.warmup, index)
+                summarise(replace(cell, metrics=(metric,)), own, measure.warmup, index)
                 for index, metric in enumerate(cell.metrics)
             ),
         )
-        if signature:
-            by_placement.setdefault(signature, cell)
-    for key, cell_result in cells.items():
-        if cell_result.baseline is not None and cell_result.comparison is not None:
-            against_baseline = BaselineComparison(
-                cell=cell_result,
-                baseline=cells[cell_result.baseline.key],
-                comparison=cell_result.comparison,
-            )
-            if against_baseline.is_same_placement:
-                # No number of launches can separate a cell from itself.
-                cells[key] = replace(
-                    cell_result, comparison=replace(cell_result.comparison, launches_needed=None)
-                )
     result = ScenarioResult(
         run=run,
         source=source,
@@ -388,11 +360,39 @@ def _ranked(cells: Mapping[str, CellResult]) -> tuple[BaselineComparison, ...]:
     return tuple(sorted(comparisons, key=lambda comparison: -comparison.comparison.speedup_ratio))
 
 
-def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
+def _by_cell(launches: Iterable[Launch], planned: Sequence[Cell]) -> dict[str, list[Launch]]:
+    """The launches of each cell in the order they ran, by key, in the order of the file."""
     by_key: dict[str, list[Launch]] = {}
     for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
         by_key.setdefault(launch.cell.key, []).append(launch)
-    return by_key
+    order = {cell.key: index for index, cell in enumerate(planned)}
+    return {key: by_key[key] for key in sorted(by_key, key=lambda key: order.get(key, len(order)))}
+
+
+def _measured_baselines(
+    run: Run, scenario: Scenario, cells: Sequence[Cell], planned: Sequence[Cell]
+) -> list[Cell | None]:
+    """The cell that was measured as the baseline of each cell; None for a baseline itself."""
+    by_key = {cell.key: cell for cell in planned}
+    measured = [
+        baseline and by_key.get(run.measured_key(baseline), baseline)
+        for baseline in baselines_of(cells, planned, scenario)
+    ]
+    return [
+        baseline if baseline and baseline.key != cell.key else None
+        for cell, baseline in zip(cells, measured, strict=True)
+    ]
+
+
+def _first_alike(
+    launched: Mapping[str, Sequence[Launch]], cells: Mapping[str, Cell]
+) -> dict[str, Cell]:
+    """The first cell that ran as each one did, by the key of that one: itself if none before."""
+    by_signature: dict[object, Cell] = {}
+    return {
+        key: by_signature.setdefault(_placement_signature(launches) or key, cells[key])
+        for key, launches in launched.items()
+    }
 
 
 def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
