@@ -95,6 +95,10 @@ def _shape(topology: Topology) -> str:
     return f"{text} in {nodes} nodes" if nodes > len(by_package) else text
 
 
+# What a row compares. `speedup`: ratios to the host's own baseline. `time`: times of a baseline.
+Kind = Literal["speedup", "time"]
+
+
 class HostCell(Struct, frozen=True, kw_only=True):
     """What the launches of one configuration say on one host.
 
@@ -117,6 +121,12 @@ class HostCell(Struct, frozen=True, kw_only=True):
     time_bounds_ns: tuple[float, float] | None
     metric: Metric | None = None
     reason: str = ""
+
+    def of(self, kind: Kind) -> tuple[float | None, tuple[float, float] | None]:
+        """Its value in a row of this kind, and the 95 % interval of that."""
+        if kind == "speedup":
+            return self.speedup, self.speedup_bounds
+        return self.time_ns, self.time_bounds_ns
 
 
 class HostScenario(Struct, frozen=True, kw_only=True):
@@ -217,10 +227,6 @@ def host_facts(run: Run) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-# `speedup`: the ratio to the host's own baseline. `time`: the time of a baseline.
-Kind = Literal["speedup", "time"]
-
-
 class Member(Struct, frozen=True, kw_only=True):
     """One host's value in a row, and how far it is from its class."""
 
@@ -279,9 +285,9 @@ class ConfigurationRow(Struct, frozen=True, kw_only=True):
     name: str
     kind: Kind
     metric: Metric | None
-    classes: tuple[ClassResult, ...]
-    difference: between_hosts.ClassDifference | None
-    differs: bool
+    classes: tuple[ClassResult, ...] = ()
+    difference: between_hosts.ClassDifference | None = None
+    differs: bool = False
 
     @property
     def words(self) -> tuple[str, str]:
@@ -395,8 +401,7 @@ def compare_hosts(
     latest = {host.id: host for host in hosts}
     ordered = tuple(sorted(latest.values(), key=lambda host: (host.name, host.id)))
     names = sorted({scenario.name for host in ordered for scenario in host.scenarios})
-    drafts = [_draft(name, ordered) for name in names]
-    scenarios = _judge(drafts)
+    scenarios = _judge([_draft(name, ordered) for name in names])
     return HostComparison(
         hosts=ordered,
         scenarios=scenarios,
@@ -413,20 +418,16 @@ class _Group(Struct, frozen=True, kw_only=True):
     without: tuple[tuple[str, str], ...]
 
 
-class _Row(Struct, frozen=True, kw_only=True):
-    key: str
-    name: str
-    kind: Kind
-    metric: Metric | None
+class _Draft(Struct, frozen=True, kw_only=True):
+    """A row before it is judged."""
+
+    row: ConfigurationRow
     margin: float
     groups: tuple[_Group, ...]
 
 
-# A scenario before its rows are judged, and these.
-_Draft = tuple[ScenarioAcross, Sequence[_Row]]
-
-
-def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
+def _draft(name: str, hosts: Sequence[HostSummary]) -> tuple[ScenarioAcross, Sequence[_Draft]]:
+    """A scenario without its rows, and their drafts."""
     own = [
         (host, scenario) for host in hosts for scenario in host.scenarios if scenario.name == name
     ]
@@ -445,17 +446,14 @@ def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
     by_class: dict[HardwareClass, list[HostSummary]] = {}
     for host, _ in same:
         by_class.setdefault(host.hardware, []).append(host)
-    rows = []
+    drafts = []
     for key, by_host in cells.items():
         has_ratio = any(cell.speedup is not None for cell in by_host.values())
         kind: Kind = "speedup" if has_ratio else "time"
         first = next(iter(by_host.values()))
-        rows.append(
-            _Row(
-                key=key,
-                name=first.name,
-                kind=kind,
-                metric=first.metric,
+        drafts.append(
+            _Draft(
+                row=ConfigurationRow(key=key, name=first.name, kind=kind, metric=first.metric),
                 margin=example.margin,
                 groups=tuple(
                     _group(hardware, members, by_host, kind)
@@ -464,7 +462,7 @@ def _draft(name: str, hosts: Sequence[HostSummary]) -> _Draft:
             )
         )
     others = tuple(host.name for host, scenario in own if scenario.sha256 != version)
-    return ScenarioAcross(name=name, title=example.title, rows=(), other_version=others), rows
+    return ScenarioAcross(name=name, title=example.title, rows=(), other_version=others), drafts
 
 
 def _group(
@@ -492,11 +490,7 @@ def host_value(cell: HostCell, kind: Kind) -> between_hosts.HostValue | None:
     The variance is that of the normal value with the same 95 % interval. With few launches
     Student's interval is wider than that of a known variance, so it is at least the variance.
     """
-    ratio, bounds = (
-        (cell.speedup, cell.speedup_bounds)
-        if kind == "speedup"
-        else (cell.time_ns, cell.time_bounds_ns)
-    )
+    ratio, bounds = cell.of(kind)
     if ratio is None or bounds is None or not is_usable_ratio(*bounds):
         return None
     error = math.log(bounds[1] / bounds[0]) / 2 / _NORMAL_REACH
@@ -504,10 +498,12 @@ def host_value(cell: HostCell, kind: Kind) -> between_hosts.HostValue | None:
     return between_hosts.HostValue(log=math.log(ratio), variance=max(error, 1e-6) ** 2)
 
 
-def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
+def _judge(
+    scenarios: Sequence[tuple[ScenarioAcross, Sequence[_Draft]]],
+) -> tuple[ScenarioAcross, ...]:
     """Find outliers and differences among all rows of all scenarios together."""
-    rows = [row for _, own in drafts for row in own]
-    groups = [group for row in rows for group in row.groups]
+    drafts = [draft for _, own in scenarios for draft in own]
+    groups = [group for draft in drafts for group in draft.groups]
     tested = between_hosts.deviations(
         [[value for _, _, value in group.values] for group in groups],
         [[host.id for host, _, _ in group.values] for group in groups],
@@ -520,37 +516,32 @@ def _judge(drafts: Sequence[_Draft]) -> tuple[ScenarioAcross, ...]:
     )
     rest = iter(tested)
     classes = [
-        tuple(_class_result(group, next(rest), row, outliers) for group in row.groups)
-        for row in rows
+        tuple(_class_result(group, next(rest), draft, outliers) for group in draft.groups)
+        for draft in drafts
     ]
     tests = [
         between_hosts.compare_classes([each.estimate for each in own if each.estimate is not None])
-        if row.kind == "speedup"
+        if draft.row.kind == "speedup"
         else None
-        for row, own in zip(rows, classes, strict=True)
+        for draft, own in zip(drafts, classes, strict=True)
     ]
     p_values = [test.p_value if test is not None else None for test in tests]
     differing = holm(p_values, alpha=between_hosts.FLEET_ALPHA)
     judged = (
-        ConfigurationRow(
-            key=row.key,
-            name=row.name,
-            kind=row.kind,
-            metric=row.metric,
-            classes=own,
-            difference=test,
-            differs=differs,
-        )
-        for row, own, test, differs in zip(rows, classes, tests, differing, strict=True)
+        replace(draft.row, classes=own, difference=test, differs=differs)
+        for draft, own, test, differs in zip(drafts, classes, tests, differing, strict=True)
     )
     return tuple(
         replace(scenario, rows=tuple(itertools.islice(judged, len(own))))
-        for scenario, own in drafts
+        for scenario, own in scenarios
     )
 
 
 def _class_result(
-    group: _Group, tested: Sequence[between_hosts.Deviation], row: _Row, outliers: Container[str]
+    group: _Group,
+    tested: Sequence[between_hosts.Deviation],
+    draft: _Draft,
+    outliers: Container[str],
 ) -> ClassResult:
     members = tuple(
         Member(host=host, cell=cell, deviation=deviation)
@@ -560,17 +551,16 @@ def _class_result(
     estimate = between_hosts.estimate_class([value for _, value in agreeing]) if agreeing else None
     interval = estimate.interval if estimate is not None else None
     if len(agreeing) == 1:
-        cell = agreeing[0][0]
-        bounds = cell.speedup_bounds if row.kind == "speedup" else cell.time_bounds_ns
+        _, bounds = agreeing[0][0].of(draft.row.kind)
         if bounds is not None:
             interval = Interval(low=bounds[0], high=bounds[1], confidence=CONFIDENCE)
-    is_ratio = row.kind == "speedup" and interval is not None
+    is_ratio = draft.row.kind == "speedup" and interval is not None
     return ClassResult(
         hardware=group.hardware,
         members=members,
         estimate=estimate,
         interval=interval,
-        verdict=verdict_of(interval, row.margin) if is_ratio else None,
+        verdict=verdict_of(interval, draft.margin) if is_ratio else None,
         without=group.without,
     )
 
@@ -610,8 +600,8 @@ def differences(host: HostSummary, others: Sequence[HostSummary]) -> tuple[Diffe
         others: The others of its class. What they do not agree about is no difference.
     """
     result = []
-    names = dict.fromkeys((*_FIRST_FACTS, *sorted({*host.facts, *_names(others)})))
-    for name in names:
+    names = {name for each in (host, *others) for name in each.facts}
+    for name in dict.fromkeys((*_FIRST_FACTS, *sorted(names))):
         values = Counter(other.facts.get(name, "") for other in others)
         if not values:
             continue
@@ -619,11 +609,6 @@ def differences(host: HostSummary, others: Sequence[HostSummary]) -> tuple[Diffe
         if own != common and number >= _COMMON_SHARE * len(others):
             result.append(Difference(name=name, own=own or "unknown", others=common or "unknown"))
     return tuple(result)
-
-
-def _names(hosts: Sequence[HostSummary]) -> Iterator[str]:
-    for host in hosts:
-        yield from host.facts
 
 
 def _advice(tunings: Iterable[TuneResult]) -> Iterator[ClassAdvice]:

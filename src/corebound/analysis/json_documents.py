@@ -503,15 +503,15 @@ def _finite_exp(log: float | None) -> float | None:
 def _configuration_document(
     row: ConfigurationRow, names: Mapping[HardwareClass, str]
 ) -> dict[str, Any]:
-    name, measured, bounds, metric = "speedup_ratio", "speedup", "speedup_bounds", None
-    if row.kind == "time":
-        name, measured, bounds, metric = "time_ns", "time_ns", "time_bounds_ns", row.metric
+    metric = row.metric if row.kind == "time" else None
+    name = "value" if metric else {"speedup": "speedup_ratio", "time": "time_ns"}[row.kind]
 
-    def value(found: float | None) -> float | None:
-        return found if metric is None or found is None else metric.from_time_ns(found)
-
-    def ends(found: tuple[float, float] | None) -> tuple[float, float] | None:
-        return found if metric is None or found is None else metric.span_of(found)
+    def measured(
+        name: str, value: float | None, ends: tuple[float, float] | None
+    ) -> dict[str, Any]:
+        if metric is not None:
+            value, ends = value and metric.from_time_ns(value), ends and metric.span_of(ends)
+        return {name: value, "interval": ends}
 
     return {
         "cell": row.key,
@@ -523,8 +523,7 @@ def _configuration_document(
         "classes": [
             {
                 "class": names[each.hardware],
-                name if metric is None else "value": value(each.value),
-                "interval": ends(intervals.interval_pair(each.interval)),
+                **measured(name, each.value, intervals.interval_pair(each.interval)),
                 "verdict": each.verdict,
                 "spread": math.expm1(each.estimate.spread)
                 if each.estimate is not None and each.estimate.spread is not None
@@ -532,8 +531,7 @@ def _configuration_document(
                 "hosts": [
                     {
                         "host": member.host.id,
-                        "value": value(getattr(member.cell, measured)),
-                        "interval": ends(getattr(member.cell, bounds)),
+                        **measured("value", *member.cell.of(row.kind)),
                         "verdict": member.cell.verdict,
                         "deviation_ratio": math.exp(member.deviation.log),
                         "limit_ratio": _finite_exp(member.deviation.limit),

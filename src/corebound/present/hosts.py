@@ -238,7 +238,7 @@ def outlier_anchor(host: str) -> str:
 def _deviation(scenario: ScenarioAcross, row: ConfigurationRow, member: Member) -> Item:
     of_class = row.of(member.host.hardware)
     typical = of_class.value if of_class is not None else None
-    own = member.cell.speedup if row.kind == "speedup" else member.cell.time_ns
+    own, _ = member.cell.of(row.kind)
     write = partial(relative_speed, words=row.words)
     if row.kind == "time":
         write = partial(value_text, cell=row)
