@@ -47,72 +47,30 @@ def checks(result: ScenarioResult) -> tuple[Check, ...]:
     )
 
 
-class _Rule(Struct, frozen=True, kw_only=True):
-    """The wording of a check: `holds` is shown if it passed, `fails` if it failed."""
-
-    holds: str
-    fails: str
-
-    def judged(self, evidence: str, *, passed: bool | None) -> Check:
-        says = self.fails if passed is False else self.holds
-        return Check(passed=passed, says=says, evidence=evidence)
-
-
-_BINDING = _Rule(holds="All threads stayed on their CPUs", fails="Some threads ran on other CPUs")
-_THREADS = _Rule(
-    holds="Thread counts match the configuration",
-    fails="Thread counts differ from the configuration",
-)
-_NOT_PROVEN = _Rule(
-    holds="Thread counts are not proven for every configuration", fails=_THREADS.fails
-)
-_ORDER = _Rule(
-    holds="Cells ran in random order, block by block",
-    fails="Cells ran in the same order in every block",
-)
-_PAUSES = _Rule(
-    holds="Launches that took turns were paused in turn",
-    fails="A launch ran while it was paused",
-)
-_STEADY = _Rule(
-    holds="All launches reached steady state", fails="Some launches did not reach steady state"
-)
-_LEFTOVER_PROCESSES = _Rule(
-    holds="No leftover processes", fails="Some processes outlived their launch"
-)
-_ENVIRONMENT = _Rule(
-    holds="Versions are the same in all launches of an environment",
-    fails="Versions differ between launches of an environment",
-)
-_SAMPLING_COST = _Rule(
-    holds=f"Sampling overhead: under {percent(_MAX_SAMPLING_SHARE)} of one CPU",
-    fails=f"Sampling overhead: over {percent(_MAX_SAMPLING_SHARE)} of one CPU",
-)
-_HOST = _Rule(
-    holds="No host check gave a warning when the run started",
-    fails="Host checks gave warnings when the run started",
-)
-_PEAK = _Rule(
-    holds="No cell exceeds the computed peak of its cores",
-    fails="A cell exceeds the computed peak of its cores",
-)
+def _check(evidence: str, *, passed: bool | None, holds: str, fails: str) -> Check:
+    return Check(passed=passed, says=fails if passed is False else holds, evidence=evidence)
 
 
 def _binding(launches: Sequence[Launch]) -> Check:
     bound = [launch for launch in launches if launch.placement and launch.placement.bound]
-    if not bound:
-        return _BINDING.judged("no cell binds its threads", passed=None)
-    verified = [
+    judged = [
         launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
     ]
-    proven = [launch for launch in verified if launch.status == "ok" and _kept_to_slots(launch)]
-    passed = len(proven) == len(verified)
-    evidence = f"binding verified in {len(proven)} of {count(len(verified), 'launch', 'launches')}"
-    if not passed:
+    verified = [launch for launch in judged if launch.status == "ok" and _kept_to_slots(launch)]
+    passed = len(verified) == len(judged) if bound else None
+    evidence = f"binding verified in {len(verified)} of {count(len(judged), 'launch', 'launches')}"
+    if passed is False:
         evidence += " that bind; the others are discarded"
-    if proven:
-        evidence += f"; at least {count(min(proof.looks for proof in proven), 'sample')} each"
-    return _BINDING.judged(evidence, passed=passed)
+    elif passed is None:
+        evidence = "no cell binds its threads"
+    if verified:
+        evidence += f"; at least {count(min(launch.looks for launch in verified), 'sample')} each"
+    return _check(
+        evidence,
+        passed=passed,
+        holds="All threads stayed on their CPUs",
+        fails="Some threads ran on other CPUs",
+    )
 
 
 def _kept_to_slots(launch: Launch) -> bool:
@@ -120,23 +78,19 @@ def _kept_to_slots(launch: Launch) -> bool:
     placement = launch.placement
     if placement is None:
         return False
-    is_sampled = False
-    for worker in launch.workers:
-        slot = set(placement.slots[worker.slot].cpus)
-        for thread in worker.threads:
-            is_sampled = is_sampled or bool(thread.stays) or bool(thread.allowed)
-            stays = (stay for stay in thread.stays if _counts(launch, stay.from_ms))
-            if any(stay.cpu not in slot for stay in stays):
-                return False
-    return is_sampled
-
-
-def _counts(launch: Launch, from_ms: int) -> bool:
-    """Whether a sample counts.
-
-    Workers bound after their start may run anywhere before timing begins.
-    """
-    return from_ms >= 0 or not (launch.placement and launch.placement.moment == "after-start")
+    threads = [
+        (thread, placement.slots[worker.slot].cpus)
+        for worker in launch.workers
+        for thread in worker.threads
+    ]
+    # Workers bound after their start may run anywhere before timing begins.
+    is_late = placement.moment == "after-start"
+    return any(thread.stays or thread.allowed for thread, _ in threads) and all(
+        stay.cpu in cpus
+        for thread, cpus in threads
+        for stay in thread.stays
+        if stay.from_ms >= 0 or not is_late
+    )
 
 
 def _threads(launches: Sequence[Launch]) -> Check:
@@ -147,17 +101,25 @@ def _threads(launches: Sequence[Launch]) -> Check:
         for worker in launch.workers
         if (state := proof(launch, worker)) is not None
     )
-    if not proofs:
-        return _THREADS.judged("no cell sets a number", passed=None)
+    passed: bool | None = True
+    holds = "Thread counts match the configuration"
     evidence = f"as many threads as requested were seen to compute in {proofs['proven']} of"
     evidence += f" {count(proofs.total(), 'worker')}"
-    if proofs["contradicted"]:
+    if not proofs:
+        evidence, passed = "no cell sets a number", None
+    elif proofs["contradicted"]:
         evidence += f"; {count(proofs['contradicted'], 'worker')} had another number"
-        return _THREADS.judged(evidence, passed=False)
-    if proofs["not proven"]:
+        passed = False
+    elif proofs["not proven"]:
+        holds = "Thread counts are not proven for every configuration"
         evidence += "; the others computed with fewer, or too little was seen"
-        return _NOT_PROVEN.judged(evidence, passed=None)
-    return _THREADS.judged(evidence, passed=True)
+        passed = None
+    return _check(
+        evidence,
+        passed=passed,
+        holds=holds,
+        fails="Thread counts differ from the configuration",
+    )
 
 
 def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
@@ -169,12 +131,16 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
         for block in blocks.values()
     }
     cells = {launch.cell.key for launch in launches}
-    seed = f"seed {result.run.seed}"
-    if len(blocks) < 2 or len(cells) < 2:
-        return _ORDER.judged(f"only one block or cell;  {seed}", passed=None)
-    orders_found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
-    return _ORDER.judged(
-        f"{orders_found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
+    passed = len(orders) > 1 if len(blocks) > 1 and len(cells) > 1 else None
+    orders_found = f"{len(orders)} different orders" if passed else "one order"
+    evidence = f"{orders_found} in {count(len(blocks), 'block')}"
+    if passed is None:
+        evidence = "only one block or cell"
+    return _check(
+        f"{evidence}; seed {result.run.seed}",
+        passed=passed,
+        holds="Cells ran in random order, block by block",
+        fails="Cells ran in the same order in every block",
     )
 
 
@@ -186,10 +152,12 @@ def _pauses(launches: Sequence[Launch]) -> Iterator[Check]:
         return
     paused_ns = sum(pause.duration_ns for pause in pauses)
     share = sum(pause.cpu_ns for pause in pauses) / paused_ns if paused_ns else 0.0
-    yield _PAUSES.judged(
+    yield _check(
         f"{count(len(paused), 'launch', 'launches')} took turns and used {percent(share, 2)} of a"
         " CPU while paused",
         passed=all(pause.were_quiet for pause in pauses),
+        holds="Launches that took turns were paused in turn",
+        fails="A launch ran while it was paused",
     )
 
 
@@ -197,7 +165,12 @@ def _steady(result: ScenarioResult) -> Check:
     launches = sum(len(cell.summary.launches) for cell in result.cells)
     unsettled = sum(cell.summary.unsettled for cell in result.cells)
     evidence = f"{launches - unsettled} of {count(launches, 'launch', 'launches')} did"
-    return _STEADY.judged(evidence, passed=unsettled == 0 if launches else None)
+    return _check(
+        evidence,
+        passed=unsettled == 0 if launches else None,
+        holds="All launches reached steady state",
+        fails="Some launches did not reach steady state",
+    )
 
 
 def _leftover_processes(launches: Sequence[Launch]) -> Check:
@@ -209,7 +182,12 @@ def _leftover_processes(launches: Sequence[Launch]) -> Check:
             dict.fromkeys(name for launch in affected for name in launch.leftover_processes)
         )
         evidence = f"ended after {count(len(affected), 'launch', 'launches')}: {names}"
-    return _LEFTOVER_PROCESSES.judged(evidence, passed=not affected)
+    return _check(
+        evidence,
+        passed=not affected,
+        holds="No leftover processes",
+        fails="Some processes outlived their launch",
+    )
 
 
 def _environment(launches: Sequence[Launch]) -> Check:
@@ -219,14 +197,18 @@ def _environment(launches: Sequence[Launch]) -> Check:
             if worker.python is not None:
                 versions = (worker.python, worker.blas, *sorted(worker.versions.items()))
                 versions_by_environment.setdefault(launch.cell.environment, set()).add(versions)
-    if not versions_by_environment:
-        return _ENVIRONMENT.judged("no worker reported its versions", passed=None)
     differing = sorted(
         name for name, versions in versions_by_environment.items() if len(versions) > 1
     )
     names = ", ".join(sorted(versions_by_environment))
     evidence = f"versions differ in {', '.join(differing)}" if differing else names
-    return _ENVIRONMENT.judged(evidence, passed=not differing)
+    passed = not differing if versions_by_environment else None
+    return _check(
+        evidence or "no worker reported its versions",
+        passed=passed,
+        holds="Versions are the same in all launches of an environment",
+        fails="Versions differ between launches of an environment",
+    )
 
 
 def _sampling_cost(launches: Sequence[Launch]) -> Check:
@@ -235,19 +217,28 @@ def _sampling_cost(launches: Sequence[Launch]) -> Check:
     share = spent_ns / wall_ns if wall_ns else 0.0
     looks = sum(launch.looks for launch in launches)
     evidence = f"{percent(share, 2)} over {count(looks, 'sample')}"
-    return _SAMPLING_COST.judged(evidence, passed=share <= _MAX_SAMPLING_SHARE)
+    return _check(
+        evidence,
+        passed=share <= _MAX_SAMPLING_SHARE,
+        holds=f"Sampling overhead: under {percent(_MAX_SAMPLING_SHARE)} of one CPU",
+        fails=f"Sampling overhead: over {percent(_MAX_SAMPLING_SHARE)} of one CPU",
+    )
 
 
 def _host(result: ScenarioResult) -> Check:
-    host_checks = result.run.preflight
-    if host_checks is None:
-        return _HOST.judged("not checked", passed=None)
+    host_checks = result.run.preflight or ()
     warnings = [check.check for check in host_checks if check.state == "warning"]
     hidden = sum(check.state == "unavailable" for check in host_checks)
     evidence = ", ".join(warnings) or count(len(host_checks) - hidden, "check")
     if hidden:
         evidence += f"; {count(hidden, 'other')} unavailable"
-    return _HOST.judged(evidence, passed=not warnings)
+    is_checked = result.run.preflight is not None
+    return _check(
+        evidence if is_checked else "not checked",
+        passed=not warnings if is_checked else None,
+        holds="No host check gave a warning when the run started",
+        fails="Host checks gave warnings when the run started",
+    )
 
 
 def _peak(result: ScenarioResult) -> Iterator[Check]:
@@ -266,4 +257,9 @@ def _peak(result: ScenarioResult) -> Iterator[Check]:
             f", above it {count(above, 'cell')} of {len(ratios)}: something that the peak"
             " assumes is wrong, most likely the clock (turbo)"
         )
-    yield _PEAK.judged(evidence, passed=not above)
+    yield _check(
+        evidence,
+        passed=not above,
+        holds="No cell exceeds the computed peak of its cores",
+        fails="A cell exceeds the computed peak of its cores",
+    )
