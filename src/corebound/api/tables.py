@@ -6,7 +6,7 @@ scenario has a column `axis_NAME`, whose values are text as on the pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,33 +97,28 @@ def iterations(cells: Iterable[ExportedCell]) -> pd.DataFrame:
     """One row for each timed iteration of the launches with samples, warm-up included."""
     import pandas as pd
 
-    parts: dict[str, list[Any]] = {}
-    length = 0
-    for cell in cells:
-        shared = cell_columns(cell.run, cell.cell)
-        for launch in cell.launches:
-            for worker in launch.workers:
-                n = len(worker.wall_ns)
-                columns = {
-                    **{
-                        name: np.repeat(np.array([value], object), n)
-                        for name, value in shared.items()
-                    },
-                    **_iteration_columns(launch, worker, cell.warmup),
-                }
-                for name in columns.keys() - parts.keys():
-                    parts[name] = [np.repeat(np.array([None], object), length)] if length else []
-                for name, column in parts.items():
-                    column.append(columns.get(name, np.repeat(np.array([None], object), n)))
-                length += n
-    axes = sorted(name for name in parts if name.startswith("axis_"))
+    parts = [
+        {**cell_columns(cell.run, cell.cell), **_iteration_columns(launch, worker, cell.warmup)}
+        for cell in cells
+        for launch in cell.launches
+        for worker in launch.workers
+    ]
+    axes = sorted({name for part in parts for name in part if name.startswith("axis_")})
     types = ITERATIONS | dict.fromkeys(axes, _TEXT)
     return pd.DataFrame(
-        {
-            name: pd.array(np.concatenate(parts[name]) if parts.get(name) else [], dtype=type_)
-            for name, type_ in types.items()
-        }
+        {name: pd.array(_joined(parts, name), dtype=type_) for name, type_ in types.items()}
     )
+
+
+def _joined(parts: Sequence[Mapping[str, Any]], name: str) -> Any:
+    """A column of all parts; what is no array in one is the value of all its iterations."""
+    columns = [
+        values
+        if isinstance(values := part.get(name), np.ndarray)
+        else np.full(len(part["iteration"]), values, object)
+        for part in parts
+    ]
+    return np.concatenate(columns) if columns else []
 
 
 def _iteration_columns(launch: Launch, worker: Worker, warmup: Warmup) -> dict[str, Any]:
@@ -138,9 +133,9 @@ def _iteration_columns(launch: Launch, worker: Worker, warmup: Warmup) -> dict[s
     for part in worker.disturbed:
         disturbed[part.first : part.last + 1] = True
     return {
-        "launch": np.repeat(np.array([launch.id], object), n),
-        "block": np.full(n, launch.block),
-        "worker": np.full(n, worker.slot),
+        "launch": launch.id,
+        "block": launch.block,
+        "worker": worker.slot,
         "iteration": np.arange(n),
         "counts": counts,
         "disturbed": disturbed,
