@@ -13,7 +13,7 @@ from msgspec import Struct
 from corebound.analysis import wording
 from corebound.analysis.change_history import ChangeHistory, environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_names import series_name
 from corebound.errors import InputError

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis import wording
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.scenario_result import BaselineComparison, CellResult
 from corebound.scenario.cell import axes_of_key, cell_id
 from corebound.scenario.metrics import LESS_MEMORY, PEAK_MEMORY

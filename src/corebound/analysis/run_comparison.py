@@ -11,7 +11,7 @@ from msgspec import Struct
 from corebound.analysis.change_history import environment_difference
 from corebound.analysis.compared import ComparedRow, judge_together, row_values
 from corebound.analysis.host_records import Record, by_host
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.run_changes import RunChange, changes_text, run_changes
 from corebound.analysis.wording import count, day
 from corebound.errors import InputError

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from corebound.analysis import wording
 from corebound.analysis.advice import unconfirmed
 from corebound.analysis.duplicate_names import short_names
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult

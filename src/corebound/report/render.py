@@ -11,7 +11,8 @@ from markupsafe import Markup
 from corebound import units
 from corebound.analysis import change_history, suggested_commands, triage, wording
 from corebound.analysis.duplicate_names import long_names
-from corebound.analysis.launch_metrics import fix_of, launch_counts, metric_of
+from corebound.analysis.launch_counts import fix_of, launch_counts
+from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.run_comparison import commit_title
 from corebound.analysis.suggested_commands import CommandLine
 from corebound.analysis.throughput import is_peak_plausible, peak_share_text, throughput

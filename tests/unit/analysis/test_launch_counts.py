@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import discarded_launches, launch_counts
+from corebound.analysis.launch_counts import discarded_launches, launch_counts
 from corebound.analysis.selection import latest_results
 from corebound.analysis.wording import plain
 from corebound.records.launch_record import Launch, Status

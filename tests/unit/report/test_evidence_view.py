@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import counter_facts, cpu_of, host_facts, migration_facts
+from corebound.analysis.launch_facts import counter_facts, cpu_of, host_facts, migration_facts
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
 from corebound.analysis.wording import Fact
 from corebound.records.telemetry import Counters, Disturbance, GpuUse, HostWindow

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.wording import count
 from corebound.cli.commands.run import print_run
 from corebound.cli.options import Json, notifier

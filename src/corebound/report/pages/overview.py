@@ -19,7 +19,8 @@ from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.claims import claims_in_words, judge_claims
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.host_records import Record
-from corebound.analysis.launch_metrics import first_reason, launch_counts, metric_of
+from corebound.analysis.launch_counts import first_reason, launch_counts
+from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.suggested_commands import FIRST, RESUME, CommandLine, reproduce_command

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from corebound.analysis.launch_metrics import (
+from corebound.analysis.launch_counts import (
     LaunchCounts,
     discarded_launches,
     evidence_of,
     fix_of,
     launch_counts,
-    reason_of,
 )
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.suggested_commands import CommandLine, scenario_command
@@ -154,7 +153,7 @@ def _process_settings(launch: Launch) -> Iterator[str]:
 
 
 def _notes(launch: Launch, discarded: str) -> tuple[str, ...]:
-    notes = [reason_of(launch) or capital(discarded), *evidence_of(launch)]
+    notes = [capital(launch.reason or discarded), *evidence_of(launch)]
     if launch.leftover_processes:
         notes.append(
             f"left running by its worker, and ended: {', '.join(launch.leftover_processes)}"

@@ -7,10 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis import wording
+from corebound.analysis.launch_counts import fix_of, launch_counts
 from corebound.analysis.launch_metrics import (
     context_switches,
-    fix_of,
-    launch_counts,
     median_of,
     migrations,
     span_of,

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.launch_metrics import (
-    discarded_launches,
-    evidence_of,
-    reason_of,
-)
+from corebound.analysis.launch_counts import discarded_launches, evidence_of
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.wording import Tone, capital, full_name, mode_class
 from corebound.records.launch_record import Launch
@@ -195,7 +191,7 @@ def launch_rows(result: ScenarioResult) -> tuple[Content, ...]:
         Content(
             launch=launch,
             summary=summary,
-            reason=reason_of(launch) or capital(discarded.get(launch.id, "")),
+            reason=capital(launch.reason or discarded.get(launch.id, "")),
             evidence=launch.disturbance.evidence
             if launch.disturbance and summary and summary.disturbed
             else evidence_of(launch),

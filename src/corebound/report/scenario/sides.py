@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from corebound.analysis import wording
-from corebound.analysis.launch_metrics import discarded_launches
+from corebound.analysis.launch_counts import discarded_launches
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.suggested_commands import cell_command
 from corebound.records.run_record import EnvironmentLock

@@ -7,14 +7,8 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.launch_metrics import (
-    counter_facts,
-    cpu_of,
-    host_facts,
-    median_of,
-    migration_facts,
-    migrations,
-)
+from corebound.analysis.launch_facts import counter_facts, cpu_of, host_facts, migration_facts
+from corebound.analysis.launch_metrics import median_of, migrations
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity
 from corebound.analysis.wording import Fact, and_more, binding_name, capital, count, full_name

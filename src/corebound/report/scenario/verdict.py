@@ -7,14 +7,14 @@ from corebound.analysis.advice import Unconfirmed, unconfirmed
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
-from corebound.analysis.launch_metrics import (
+from corebound.analysis.launch_counts import (
     DISTURBED,
     LaunchCounts,
     disturbed,
     first_reason,
     launch_counts,
-    metric_of,
 )
+from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import (
     BaselineComparison,

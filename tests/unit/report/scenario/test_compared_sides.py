@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.launch_metrics import launch_counts
+from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario
 from corebound.analysis.suggested_commands import cell_command, reproduce_command
 from corebound.analysis.wording import plain

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import build_change_history
-from corebound.analysis.launch_metrics import cpu_of
+from corebound.analysis.launch_facts import cpu_of
 from corebound.analysis.scenario_result import ScenarioResult, analyse_scenario, findings
 from corebound.analysis.selection import latest_results
 from corebound.analysis.suggested_commands import reproduce_command
