@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from corebound.analysis import wording
-from corebound.analysis.host_evidence import shown_by_several
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.triage import CommitEntry, change_factor, commit_entries, triage
@@ -21,6 +20,7 @@ from corebound.scenario.metrics import LESS_MEMORY
 from corebound.stats.history.alerts import HistoryChange, assess_changes
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.latest import LatestDifference, latest_difference
+from corebound.stats.history.pooled import pooling
 from corebound.stats.history.regressions import (
     Change,
     Failing,
@@ -328,12 +328,20 @@ def assess_history(
 
 def _shown_by_several(assessed: Sequence[HistoryChange]) -> frozenset[str]:
     """The ids of changes that more hosts together show as well."""
-    return frozenset(
-        change.change.id
-        for entry in commit_entries(assessed)
-        for impact in (entry.regressions, entry.improvements)
-        for change in shown_by_several(impact.changes)
-    )
+    ids: set[str] = set()
+    for entry in commit_entries(assessed):
+        for impact in (entry.regressions, entry.improvements):
+            widest: dict[tuple[str, str], int] = {}
+            changes = [each.change for each in impact.changes]
+            for change in changes:
+                key = change.series.scenario, change.series.cell
+                widest[key] = max(widest.get(key, 0), pooling(change.series))
+            ids.update(
+                change.id
+                for change in changes
+                if pooling(change.series) < widest[change.series.scenario, change.series.cell]
+            )
+    return frozenset(ids)
 
 
 def _environments(suite: Iterable[Series]) -> dict[str, dict[str, str]]:

@@ -3,18 +3,20 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.triage import CommitEntry
 from corebound.analysis.wording import count, listed, relative_speed, speed_bounds
 from corebound.records.history import HistoryPoint, Series
 from corebound.stats.between_hosts import ClassEstimate, HostValue, estimate_class
 from corebound.stats.distributions import normal_quantile, student_quantile
-from corebound.stats.history.alerts import HistoryChange
-from corebound.stats.history.pooled import is_pooled, pooling
+from corebound.stats.history.pooled import is_pooled
+from corebound.stats.history.regressions import Change
 from corebound.stats.history.shift_tests import hodges_lehmann_shift, shift_bounds
 from corebound.stats.intervals import CONFIDENCE, Array
 
@@ -37,13 +39,21 @@ class HostShift(Struct, frozen=True, kw_only=True):
     Attributes:
         log: The shift of its values, a logarithm.
         bounds: Its 95 % interval.
+        freedom: The degrees of freedom of its error.
         shows: Whether the host shows the change; `unclear` if its values fit both answers.
     """
 
     name: str
     log: float
     bounds: tuple[float, float]
-    shows: Shows
+    freedom: int
+    shows: Shows = "unclear"
+
+    @property
+    def error(self) -> float:
+        """The standard error of `log`."""
+        # Equal values have an interval without width, but no value is free of error.
+        return max((self.bounds[1] - self.bounds[0]) / 2 / _REACH, 1e-9)
 
     @property
     def text(self) -> str:
@@ -105,32 +115,6 @@ def _size(estimate: ClassEstimate) -> str:
     return f"{size} (95 % CI {speed_bounds(interval.low, interval.high)})"
 
 
-def shown_by_several(changes: Sequence[HistoryChange]) -> tuple[HistoryChange, ...]:
-    """Those changes that more hosts together show as well.
-
-    Args:
-        changes: In one direction, of one entry.
-    """
-    widest: dict[tuple[str, str], int] = {}
-    for each in changes:
-        series = each.change.series
-        key = series.scenario, series.cell
-        widest[key] = max(widest.get(key, 0), pooling(series))
-    return tuple(
-        each
-        for each in changes
-        if pooling(series := each.change.series) < widest[series.scenario, series.cell]
-    )
-
-
-class _Wanted(Struct, frozen=True, kw_only=True):
-    """One cell of one entry, to be looked at on every host; `shift` is that of the change."""
-
-    entry: CommitEntry
-    title: str
-    shift: float
-
-
 def host_evidence(
     entries: Sequence[CommitEntry], suite: Iterable[Series]
 ) -> Mapping[str, tuple[HostEvidence, ...]]:
@@ -140,53 +124,40 @@ def host_evidence(
         entries: Changes by commit; those of our own scenarios on several hosts count.
         suite: All series, best in the order of their ids: the points of one host are in memory.
     """
-    wanted: dict[tuple[str, str], list[_Wanted]] = {}
+    wanted: dict[tuple[str, str], list[tuple[CommitEntry, Change]]] = {}
     for entry in [each for each in entries if each.project is None][:_MOST_COMMITS]:
-        for (scenario, cell), (title, shift) in _cells(entry):
-            wanted.setdefault((scenario, cell), []).append(
-                _Wanted(entry=entry, title=title, shift=shift)
-            )
-    found: dict[tuple[str, str, str], list[tuple[str, _Shift | None]]] = {}
+        for change in _largest_by_cell(entry):
+            key = change.series.scenario, change.series.cell
+            wanted.setdefault(key, []).append((entry, change))
+    found: dict[tuple[str, str], list[HostShift | None]] = {}
     for series in suite:
         if series.project is None and not is_pooled(series):
-            for each in wanted.get((series.scenario, series.cell), ()):
-                key = each.entry.id, series.scenario, series.cell
-                own = _shift(series, each.entry.last_good, each.entry.first_bad)
-                found.setdefault(key, []).append((series.host_name, own))
+            for entry, change in wanted.get((series.scenario, series.cell), ()):
+                shift = _shift(series, entry.last_good, entry.first_bad)
+                found.setdefault((entry.id, change.id), []).append(shift)
     evidence: dict[str, list[HostEvidence]] = {}
-    for (scenario, cell), several in wanted.items():
-        for each in several:
-            hosts = found.get((each.entry.id, scenario, cell), [])
-            if sum(shift is not None for _, shift in hosts) >= 2:
-                judged = _judge(scenario, cell, each, hosts)
-                evidence.setdefault(each.entry.id, []).append(judged)
+    for entry, change in chain.from_iterable(wanted.values()):
+        shifts = found.get((entry.id, change.id), [])
+        known = [shift for shift in shifts if shift is not None]
+        if len(known) >= 2:
+            judged = _judge(change, known, too_few=len(shifts) - len(known))
+            evidence.setdefault(entry.id, []).append(judged)
     return {name: tuple(own) for name, own in evidence.items()}
 
 
-def _cells(entry: CommitEntry) -> list[tuple[tuple[str, str], tuple[str, float]]]:
-    """The cells that changed most, with title and shift; that of several hosts if there is one."""
-    cells: dict[tuple[str, str], tuple[bool, str, float]] = {}
+def _largest_by_cell(entry: CommitEntry) -> list[Change]:
+    """The change of each cell that changed most; that of several hosts if there is one."""
+    cells: dict[tuple[str, str], Change] = {}
     for assessed in entry.leading.changes:
-        series = assessed.change.series
-        shift = math.log(assessed.change.change_point.ratio)
-        new = is_pooled(series), series.title, shift
-        key = series.scenario, series.cell
-        if key not in cells or (new[0] and not cells[key][0]):
-            cells[key] = new
-    ordered = sorted(cells.items(), key=lambda item: -abs(item[1][2]))
-    return [(key, (title, shift)) for key, (_, title, shift) in ordered[:_MOST_CELLS]]
+        change = assessed.change
+        key = change.series.scenario, change.series.cell
+        if key not in cells or (is_pooled(change.series) and not is_pooled(cells[key].series)):
+            cells[key] = change
+    largest = sorted(cells.values(), key=lambda change: -abs(math.log(change.change_point.ratio)))
+    return largest[:_MOST_CELLS]
 
 
-class _Shift(Struct, frozen=True, kw_only=True):
-    """A host's shift with its standard error; `freedom` are the degrees of freedom of that."""
-
-    log: float
-    bounds: tuple[float, float]
-    error: float
-    freedom: int
-
-
-def _shift(series: Series, good: HistoryPoint, bad: HistoryPoint) -> _Shift | None:
+def _shift(series: Series, good: HistoryPoint, bad: HistoryPoint) -> HostShift | None:
     """How much a host changed between two commits; None with too few values on one side.
 
     Its own points of the commits count, whatever its clock says; without them, times.
@@ -215,11 +186,10 @@ def _shift(series: Series, good: HistoryPoint, bad: HistoryPoint) -> _Shift | No
     bounds = shift_bounds(before, after, rho=0.0, own_error=0.0, confidence=CONFIDENCE)
     if bounds is None:
         return None
-    return _Shift(
+    return HostShift(
+        name=series.host_name,
         log=hodges_lehmann_shift(before, after),
         bounds=bounds,
-        # Equal values have an interval without width, but no value is free of error.
-        error=max((bounds[1] - bounds[0]) / 2 / _REACH, 1e-9),
         freedom=before.size + after.size - 2,
     )
 
@@ -232,42 +202,29 @@ def _place(shas: Sequence[str], point: HistoryPoint, *, latest: bool = False) ->
     return len(shas) - 1 - shas[::-1].index(sha) if latest else shas.index(sha)
 
 
-def _judge(
-    scenario: str, cell: str, wanted: _Wanted, hosts: Sequence[tuple[str, _Shift | None]]
-) -> HostEvidence:
-    known = sorted(
-        ((name, shift) for name, shift in hosts if shift is not None), key=lambda item: item[0]
-    )
+def _judge(change: Change, known: Iterable[HostShift], *, too_few: int) -> HostEvidence:
+    by_name = sorted(known, key=lambda shift: shift.name)
+    expected = math.log(change.change_point.ratio)
     shifts = tuple(
-        HostShift(
-            name=name,
-            log=shift.log,
-            bounds=shift.bounds,
-            shows=_shows(shift, wanted.shift, hosts=len(known)),
-        )
-        for name, shift in known
+        replace(shift, shows=_shows(shift, expected, hosts=len(by_name))) for shift in by_name
     )
-    agreeing: list[HostValue] = []
-    others: list[HostValue] = []
-    for judged, (_, shift) in zip(shifts, known, strict=True):
-        value = HostValue(log=shift.log, variance=shift.error**2)
-        (others if judged.shows == "no" else agreeing).append(value)
     return HostEvidence(
-        scenario=scenario,
-        cell=cell,
-        title=wanted.title,
+        scenario=change.series.scenario,
+        cell=change.series.cell,
+        title=change.series.title,
         shifts=shifts,
-        estimate=_estimate(agreeing),
-        others=_estimate(others),
-        too_few=len(hosts) - len(known),
+        estimate=_estimate(shift for shift in shifts if shift.shows != "no"),
+        others=_estimate(shift for shift in shifts if shift.shows == "no"),
+        too_few=too_few,
     )
 
 
-def _estimate(values: Sequence[HostValue]) -> ClassEstimate | None:
+def _estimate(shifts: Iterable[HostShift]) -> ClassEstimate | None:
+    values = [HostValue(log=shift.log, variance=shift.error**2) for shift in shifts]
     return estimate_class(values) if len(values) > 1 else None
 
 
-def _shows(shift: _Shift, expected: float, *, hosts: int) -> Shows:
+def _shows(shift: HostShift, expected: float, *, hosts: int) -> Shows:
     """Whether a host shows a change of the expected size.
 
     It does if its own interval excludes no change. It does not if its shift is below the expected
