@@ -17,6 +17,7 @@ from corebound.analysis import suggested_commands, wording
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.forecast import time_of_launch
 from corebound.analysis.scenario_result import (
+    BaselineComparison,
     CellResult,
     ScenarioResult,
     compare_cells,
@@ -67,6 +68,11 @@ class Effect(Struct, frozen=True, kw_only=True):
         if interval is None:
             return 1.0
         return max(1.0, interval.low, 1 / interval.high)
+
+    @property
+    def may_lead(self) -> bool:
+        """Whether it may be a headline, if it is significant."""
+        return may_lead(self.cell, self.other, self.comparison)
 
     @property
     def distance(self) -> float:
@@ -187,7 +193,7 @@ def why_open(effect: Effect, reason: wording.OpenReason | Literal["correction"])
     launches = [len(side.summary.launches) for side in (effect.cell, effect.other)]
     if reason == "one launch":
         return "One launch each" if max(launches) == 1 else "One launch of one of the two"
-    if reason == "correction" and not may_lead(effect.cell, effect.other, comparison):
+    if reason == "correction" and not effect.may_lead:
         return f"Only {wording.count(min(launches), 'launch', 'launches')} of each"
     bounds = wording.compared_bounds(comparison)
     if reason == "spread" and comparison.interval is None:
@@ -326,17 +332,15 @@ def greatest_difference(advices: Iterable[Advice]) -> float | None:
     It is the furthest end of the intervals of all comparisons; None without comparisons, or if one
     of them has no interval.
     """
-    comparisons = [
-        comparison.comparison
+    intervals = [
+        pair.comparison.interval
         for advice in advices
-        for comparison in advice.result.ranked
-        if not comparison.is_itself
+        for pair in advice.result.ranked
+        if not pair.is_itself
     ]
     ends = [
-        max(comparison.interval.high, 1 / comparison.interval.low)
-        if comparison.interval and comparison.interval.low > 0
-        else math.inf
-        for comparison in comparisons
+        max(interval.high, 1 / interval.low) if interval and interval.low > 0 else math.inf
+        for interval in intervals
     ]
     return None if not ends or math.inf in ends else max(ends)
 
@@ -366,34 +370,29 @@ def is_oversubscribed(cell: CellResult) -> bool:
 
 
 def _advise(result: ScenarioResult, race: RaceDecision | None) -> Advice:
+    ranked = _effects(result)
+    decided = [effect for effect in ranked if effect.cell.cell.id in result.decided]
+    effects = [effect for effect in decided if effect.may_lead]
     between = [*_between_libraries(result)]
     significant = suite_findings([effect.comparison for effect in between])
-    ranked = [_effect(result, *pair) for pair in _alternatives(result)]
-    decided = [effect for effect in ranked if effect.cell.cell.id in result.decided]
-    effects, libraries = (
-        [effect for effect in some if may_lead(effect.cell, effect.other, effect.comparison)]
-        for some in (
-            decided,
-            [effect for effect, is_found in zip(between, significant, strict=True) if is_found],
-        )
-    )
+    libraries = [
+        effect
+        for effect, is_found in zip(between, significant, strict=True)
+        if is_found and effect.may_lead
+    ]
     winner = result.winner
     faster = [
         *(effect for effect in effects if winner and effect.cell.cell.key == winner.cell.cell.key),
         *libraries,
     ]
-    # Nobody arrives at more threads than CPUs by accident: such a cell shows what it would cost.
-    likely = [
-        effect for effect in effects if effect.is_faster or not is_oversubscribed(effect.cell)
-    ]
+    likely = _likely(effects)
     slower = [effect for effect in likely if not effect.is_faster and effect.is_actionable]
     use = _largest(faster)
-    is_decided = any(effect.comparison.verdict in {"slower", "equivalent"} for effect in ranked)
     is_promising = any(effect.is_faster for effect in decided if effect not in effects)
     kind: AdviceKind = "measure"
     if use is not None:
         kind = "use"
-    elif (not is_promising and is_decided) or (not ranked and _is_complete(result)):
+    elif (not is_promising and _keeps_baseline(ranked)) or (not ranked and _is_complete(result)):
         kind = "keep"
     leader = result.leader
     seen = unconfirmed(result) if use is None and race is None else None
@@ -405,7 +404,7 @@ def _advise(result: ScenarioResult, race: RaceDecision | None) -> Advice:
         largest=_largest([*(likely or effects), *libraries]),
         use=use,
         avoid=_largest(slower),
-        best=_effect(result, leader.cell, leader.baseline, leader.comparison) if leader else None,
+        best=_effect(result, leader) if leader else None,
         set=what_to_set(use.cell, use.other) if use and race is None else None,
         command=command if kind == "measure" and race is None else None,
         race=race,
@@ -425,23 +424,17 @@ def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
 
     What may as well be noise is none. Comparisons of commits have sentences of their own.
     """
-    is_decided = bool(result.decided) or any(
-        comparison.verdict in {"slower", "equivalent"} for *_, comparison in _alternatives(result)
-    )
-    if is_decided or compared_axis(result.source.document) is not None:
+    ranked = _effects(result)
+    if result.decided or _keeps_baseline(ranked) or compared_axis(result.source.document):
         return None
     effects = [
         effect
-        for pair in _alternatives(result)
-        if (effect := _effect(result, *pair)).is_actionable
-        and _is_seen(effect, result.measure.margin)
-    ]
-    likely = [
-        effect for effect in effects if effect.is_faster or not is_oversubscribed(effect.cell)
+        for effect in ranked
+        if effect.is_actionable and _is_seen(effect, result.measure.margin)
     ]
     if not effects:
         return None
-    effect = max(likely or effects, key=lambda effect: effect.distance)
+    effect = max(_likely(effects) or effects, key=lambda effect: effect.distance)
     sides = effect.cell, effect.other
     # If nothing tells how many are needed, fewer than those that did not decide are too few.
     undecided = min(len(side.summary.launches) for side in sides)
@@ -457,6 +450,16 @@ def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
         command=suggested_commands.CommandLine(line),
         duration_s=launches * sum(time_of_launch(side.launches) or 0.0 for side in sides),
     )
+
+
+def _keeps_baseline(effects: Iterable[Effect]) -> bool:
+    """Whether an alternative was decided not to be faster."""
+    return any(effect.comparison.verdict in {"slower", "equivalent"} for effect in effects)
+
+
+def _likely(effects: Iterable[Effect]) -> list[Effect]:
+    # Nobody arrives at more threads than CPUs by accident: such a cell shows what it would cost.
+    return [effect for effect in effects if effect.is_faster or not is_oversubscribed(effect.cell)]
 
 
 def _is_seen(effect: Effect, margin: float) -> bool:
@@ -496,20 +499,18 @@ def _is_complete(result: ScenarioResult) -> bool:
     )
 
 
-def _alternatives(
-    result: ScenarioResult,
-) -> Iterator[tuple[CellResult, CellResult, Comparison]]:
+def _effects(result: ScenarioResult) -> list[Effect]:
     """The comparisons that are not of a cell with itself."""
-    for pair in result.ranked:
-        if not pair.is_itself:
-            yield pair.cell, pair.baseline, pair.comparison
+    return [_effect(result, pair) for pair in result.ranked if not pair.is_itself]
 
 
-def _effect(
-    result: ScenarioResult, cell: CellResult, other: CellResult, comparison: Comparison
-) -> Effect:
-    axes = varying_axes(result.baselines)
-    return Effect(cell=cell, other=other, comparison=comparison, title=title_of(cell.cell, axes))
+def _effect(result: ScenarioResult, pair: BaselineComparison) -> Effect:
+    return Effect(
+        cell=pair.cell,
+        other=pair.baseline,
+        comparison=pair.comparison,
+        title=title_of(pair.cell.cell, varying_axes(result.baselines)),
+    )
 
 
 def _between_libraries(result: ScenarioResult) -> Iterator[Effect]:
