@@ -3,7 +3,8 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,7 +138,9 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
         yield Step(name="update", command=_corebound_command("update", *config), once=True)
     yield Step(
         name="environments",
-        command=_corebound_command("environment", "make", *_for_options(files)),
+        command=_corebound_command(
+            "environment", "make", *(word for file in files for word in ("--for", file))
+        ),
     )
     yield Step(name="doctor", command=_corebound_command("doctor", "--json"))
     # On a busy host, the steps that follow take as long as those that precede.
@@ -153,7 +156,7 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
     yield Step(name="run", command=run, accepted_codes=_RUN_CODES, once=True)
     if journal.codes.get("run") == NO_ANSWER and not any(jsonl.files(request.records)):
         return  # The first night had no time for a launch: there is nothing to show yet.
-    links = ("--site", request.site_url or str(_site_location(request)))
+    links = ("--site", request.site_url or str(request.to or DEFAULT_SITE))
     # 5: some series could not be analysed; the summary names them.
     yield Step(
         name="regressions",
@@ -191,15 +194,6 @@ def nightly_steps(request: NightlyRequest, journal: Journal, host: str) -> Itera
 def _corebound_command(*arguments: str) -> tuple[str, ...]:
     """A command for this corebound; -P, because the current folder may contain any module."""
     return (sys.executable, "-P", "-m", "corebound", *arguments)
-
-
-def _for_options(files: tuple[str, ...]) -> Iterator[str]:
-    for file in files:
-        yield from ("--for", file)
-
-
-def _site_location(request: NightlyRequest) -> Path:
-    return DEFAULT_SITE if request.to is None else request.to
 
 
 def _publish_command(request: NightlyRequest) -> tuple[str, ...]:
@@ -303,17 +297,16 @@ def _step_output(journal: Journal, step: str) -> dict[str, Any] | None:
 
 def _deliver(summary: NightlySummary, request: NightlyRequest, notify: Notify) -> int:
     """Write and send the summary; returns the exit code of a failure, or 0."""
+    deliveries: list[Callable[[], None]] = []
+    if request.summary is not None:
+        deliveries.append(partial(write_summary, summary.text, request.summary))
+    if request.webhook:
+        deliveries.append(partial(send_summary, summary.document, request.webhook))
     code = 0
-    try:
-        if request.summary is not None:
-            write_summary(summary.text, request.summary)
-    except CoreboundError as error:
-        notify(str(error))
-        code = error.exit_code
-    try:
-        if request.webhook:
-            send_summary(summary.document, request.webhook)
-    except CoreboundError as error:
-        notify(str(error))
-        code = error.exit_code
+    for deliver in deliveries:
+        try:
+            deliver()
+        except CoreboundError as error:
+            notify(str(error))
+            code = error.exit_code
     return code
