@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from corebound.api import comparison as compared
 from corebound.api.arguments import Budget
-from corebound.api.measure import Measurement, with_results
+from corebound.api.measure import Measurement
 from corebound.api.reporter import CallReporter
 from corebound.api.results import Results, of_files
 from corebound.present.shown import Shown
@@ -70,7 +70,7 @@ def compare_commits(
     request = request_of(workflow.CompareCommitsRequest, locals())
     outcome = workflow.compare_commits(request, CallReporter(notify))
     comparison = compared.of_recorded(outcome)
-    return with_results(comparison, of_files([outcome.records]))
+    return Measurement(**asdict(comparison), results=of_files([outcome.records]))
 
 
 class Bisection(Shown, BisectResult, frozen=True, kw_only=True):

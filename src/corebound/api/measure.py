@@ -307,9 +307,4 @@ def measurement_of(result: RunResult) -> Measurement:
     """The comparison of a run with one scenario."""
     (scenario_result,) = result.scenario_results()
     comparison = compared.of_baselines(scenario_result)
-    return with_results(comparison, _results_of(result))
-
-
-def with_results(comparison: Comparison, results: Results) -> Measurement:
-    """The comparison, with the launches behind it."""
-    return Measurement(**asdict(comparison), results=results)
+    return Measurement(**asdict(comparison), results=_results_of(result))
