@@ -5,6 +5,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -242,7 +243,7 @@ def commit_entries(assessed: Iterable[HistoryChange]) -> tuple[CommitEntry, ...]
 
 
 def _entry(changes: Sequence[HistoryChange]) -> CommitEntry:
-    bad = min((each.change.first_bad for each in changes), key=_moment)
+    bad = min((each.change.first_bad for each in changes), key=attrgetter("at"))
     goods = [each.change.last_good for each in changes]
     # Hosts measure a commit at different times, and one may find a change a commit late: then the
     # first bad commit is still good there.
@@ -251,7 +252,7 @@ def _entry(changes: Sequence[HistoryChange]) -> CommitEntry:
         for good in goods
         if good.commit is None or bad.commit is None or good.commit.sha != bad.commit.sha
     ]
-    good = max(earlier or goods, key=_moment)
+    good = max(earlier or goods, key=attrgetter("at"))
     is_known = bad.commit is not None and (good.commit is None or good.commit.sha != bad.commit.sha)
     name = bad.commit.sha[:_SHORT_SHA] if is_known and bad.commit else bad.at[:10]
     return CommitEntry(
@@ -307,9 +308,9 @@ def group_by_commits(changes: Iterable[Change]) -> list[list[Change]]:
     for (project, host), several in alike.items():
         for number, group in enumerate(group_overlapping(several)):
             key: tuple[object, ...] = (project, host, number)
-            first_bad = min((change.first_bad for change in group), key=_moment)
+            first_bad = min((change.first_bad for change in group), key=attrgetter("at"))
             if project is None and first_bad.commit is not None:
-                last_good = max((change.last_good for change in group), key=_moment)
+                last_good = max((change.last_good for change in group), key=attrgetter("at"))
                 before = last_good.commit.sha if last_good.commit else ""
                 # Without a new commit, what happened on one host says nothing about another.
                 if before != first_bad.commit.sha:
@@ -355,10 +356,6 @@ def group_overlapping(changes: Iterable[Change]) -> list[list[Change]]:
     return groups
 
 
-def _moment(point: HistoryPoint) -> str:
-    return point.at
-
-
 class FailureGroup(Struct, frozen=True, kw_only=True):
     """The series of one project that stopped giving values for one reason.
 
@@ -373,7 +370,7 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
     @property
     def since(self) -> HistoryPoint:
         """The earliest of the points without a value."""
-        return min((each.since for each in self.failing), key=_moment)
+        return min((each.since for each in self.failing), key=attrgetter("at"))
 
     @property
     def is_secondary(self) -> bool:
