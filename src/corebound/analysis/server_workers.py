@@ -82,7 +82,9 @@ def worker_activity(cell: CellResult, host: Host) -> WorkerActivity:
         core_bound=_median(launches, metrics["core bound"]),
         memory_bound=_median(launches, lambda launch: _slot(launch.counters, "memory_bound")),
         core_bound_workers=by_worker,
-        remote_loads=_median(launches, _remote_loads),
+        remote_loads=_median(
+            launches, lambda launch: launch.counters.remote_loads if launch.counters else None
+        ),
         remote_memory=_median(launches, metrics["remote memory"]),
         unavailable=_unavailable(launches, one_node=len(set(nodes.values())) < 2),
         spans={name: span for name, span in spans if span is not None},
@@ -150,10 +152,6 @@ def _measured(stays: Iterable[Stay]) -> list[Stay]:
 def _median(launches: Sequence[Launch], of: Callable[[Launch], float | None]) -> float | None:
     available = [value for launch in launches if (value := of(launch)) is not None]
     return statistics.median(available) if available else None
-
-
-def _remote_loads(launch: Launch) -> int | None:
-    return None if launch.counters is None else launch.counters.remote_loads
 
 
 def _slot(counters: Counters | None, name: str) -> float | None:

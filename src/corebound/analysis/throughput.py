@@ -59,7 +59,10 @@ def throughput(cell: CellResult) -> ValueWithBounds:
 def peak_share_text(cell: CellResult, scenario: Scenario, host: Host) -> str:
     """`50 % of 2 cores' 32-bit peak`; empty if the share is unknown."""
     share = peak_share(cell, scenario, host)
-    return "" if share is None else _shared(share)
+    if share is None:
+        return ""
+    cores = "1 core's" if share.cores == 1 else f"{share.cores:,} cores'"
+    return f"{percent(share.ratio, 0)} of {cores} {share.bits}-bit peak"
 
 
 def is_peak_plausible(result: ScenarioResult) -> bool:
@@ -97,13 +100,6 @@ def _rates(cell: CellResult) -> dict[str, TypicalValue]:
         )
         for unit, rate in rates.items()
     }
-
-
-def _shared(share: PeakShare) -> str:
-    peak_name = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace(
-        "1 core'", "1 core's"
-    )
-    return f"{percent(share.ratio, 0)} of {peak_name}"
 
 
 def peak_share(cell: CellResult, scenario: Scenario, host: Host) -> PeakShare | None:

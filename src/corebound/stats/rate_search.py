@@ -200,7 +200,7 @@ class RateSearch:
             return over * self._shrinkage(over)
         if over / within > 1 + RESOLUTION:
             return math.sqrt(within * over)
-        return min((within, over), key=self._requests_at)
+        return min((within, over), key=lambda rate_per_s: self._by_rate[rate_per_s].requests)
 
     def _shrinkage(self, over_per_s: float) -> float:
         """How far to go down from the lowest rate, which is over the bound: less if it is close."""
@@ -213,16 +213,10 @@ class RateSearch:
         """Whether the rate of the last trial has one odd trial, not yet decided by two more."""
         return bool(self.trials) and self._by_rate[self.trials[-1].rate_per_s].needs_repetition
 
-    def _kept(self) -> list[RateTrial]:
-        """The trials that count."""
-        return [trial for of_rate in self._by_rate.values() for trial in of_rate.kept()]
-
-    def _requests_at(self, rate_per_s: float) -> int:
-        return self._by_rate[rate_per_s].requests
-
     def _bracket(self) -> tuple[float | None, float | None]:
         """The highest rate within the bound by the monotone shares, and the lowest one over it."""
-        shares = monotone_shares(self._kept())
+        kept = [trial for of_rate in self._by_rate.values() for trial in of_rate.kept()]
+        shares = monotone_shares(kept)
         within = [rate for rate, share in shares if share <= SHARE]
         over = [rate for rate, share in shares if share > SHARE]
         return (within[-1] if within else None, over[0] if over else None)

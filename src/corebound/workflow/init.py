@@ -295,7 +295,8 @@ def file_texts(request: InitRequest) -> dict[str, str]:
     values = _template_values(request)
 
     def filled(template: str) -> str:
-        return _PLACEHOLDER.sub(lambda match: values[match[1]], _template(template))
+        text = (Path(__file__).parent / "templates" / template).read_text(encoding="utf-8")
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
     hosted = "-hosted" if request.hosted else ""
     steps = f"scenarios/{values['STEPS']}.py"
@@ -358,10 +359,6 @@ def _path_setup(target: TimedFunction) -> str:
         "\nimport sys\nfrom pathlib import Path\n\n"
         f"sys.path.insert(0, str(Path(__file__).resolve().{folder}))\n"
     )
-
-
-def _template(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 def _asv_adapter() -> str:

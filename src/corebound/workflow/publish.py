@@ -218,15 +218,11 @@ def _switch_link(to: Path, fresh: Path) -> None:
     """Switch a link to the new folder."""
     # The name differs from what `_clear` removes once the link points to the new folder.
     link = to.with_name(f".{to.name}.new-link-{os.getpid()}")
-    target = to.with_name(f".{to.name}.new-{_unique_suffix(fresh)}")
+    status = fresh.stat()
+    target = to.with_name(f".{to.name}.new-{status.st_mtime_ns:x}-{status.st_ino:x}")
     fresh.rename(target)
     link.symlink_to(target.name)
     link.replace(to)
-
-
-def _unique_suffix(fresh: Path) -> str:
-    status = fresh.stat()
-    return f"{status.st_mtime_ns:x}-{status.st_ino:x}"
 
 
 def _exchange_folders(to: Path, fresh: Path) -> None:

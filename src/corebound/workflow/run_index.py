@@ -449,7 +449,9 @@ def read_suite(records: Path, *, pooled: bool = False, metric: JudgedBy = "time"
             folders.setdefault(host, []).append(folder)
         classes |= {run.summary.host: run.summary.hardware for run in runs}
         faults += (fault for run in runs for fault in run.summary.faults)
-        latest = max(filter(None, (latest, *runs)), key=_moment)
+        latest = max(
+            filter(None, (latest, *runs)), key=lambda run: (run.summary.started_at, run.summary.id)
+        )
     imported, damaged = history_files.read_all(records) if metric == "time" else ((), ())
     # Its points are of any machine.
     folders[ANCHORED] = all_folders
@@ -462,10 +464,6 @@ def read_suite(records: Path, *, pooled: bool = False, metric: JudgedBy = "time"
         faults=(*faults, *damaged),
         folders=folders,
     )
-
-
-def _moment(run: IndexedRun) -> tuple[str, str]:
-    return run.summary.started_at, run.summary.id
 
 
 def joined_folders(folders: Iterable[IndexedFolder]) -> tuple[Series, ...]:

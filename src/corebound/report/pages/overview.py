@@ -373,7 +373,9 @@ def _undecided(advices: Sequence[Advice]) -> _Headline:
     if most is None or most > _MOST_KEPT or len(compared) < len(advices):
         if (seen := _seen(advices)) is not None:
             return seen
-        nearest = max(compared, key=_best_speedup)
+        nearest = max(
+            compared, key=lambda each: each.best.comparison.speedup_ratio if each.best else 0.0
+        )
         title = f"{nearest.result.scenario.title}, " if len(advices) > 1 else ""
         support = f"Best so far: {title}{_best_alternative(nearest)}."
         verdict = rich("Keep the default until more is measured.")
@@ -479,10 +481,6 @@ def _row(
     told = (advice.result.scenario.title, advice.race.says) if advice.race else None
     page = next((address for title, address, says in tunings if (title, says) == told), "")
     return OverviewRow(advice=advice, trend=trend, race_page=page)
-
-
-def _best_speedup(advice: Advice) -> float:
-    return 0.0 if advice.best is None else advice.best.comparison.speedup_ratio
 
 
 def _best_alternative(advice: Advice) -> str:

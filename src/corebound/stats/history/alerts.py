@@ -201,7 +201,11 @@ def _assess(
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
-    is_back = decision is not None and _has_returned(change, decision)
+    is_back = (
+        decision is not None
+        and decision.state == "fixed"
+        and _is_present_since(change, decision.at)
+    )
     # Reopening a change asks for its alarm, even if its series is retired.
     has_ended = is_retired and decision is None
     needs_attention = is_back or (
@@ -256,10 +260,6 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
 
 def _overlaps(location: ChangeLocation, change: Change) -> bool:
     return location.overlaps(change.location)
-
-
-def _has_returned(change: Change, decision: Decision) -> bool:
-    return decision.state == "fixed" and _is_present_since(change, decision.at)
 
 
 def _is_present_since(change: Change, moment: str) -> bool:

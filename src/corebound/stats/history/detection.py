@@ -96,7 +96,7 @@ def change_points_of(
         replace(
             change_point,
             status="old"
-            if change_point.status == "new" and _is_old(change_point, n)
+            if change_point.status == "new" and n - change_point.at > RECENT_POINTS
             else change_point.status,
             recovery=change_point.recovery
             and _relocated_recovery(change_point, change_point.recovery, merged),
@@ -143,7 +143,9 @@ def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> li
         duplicates = (
             at
             for at, (segment, known) in enumerate(merged)
-            if segment != which and _may_be_same_change(known, change_point)
+            if segment != which
+            and known.direction == change_point.direction
+            and _overlap(known, change_point)
         )
         at = next(duplicates, None)
         if at is None:
@@ -153,11 +155,6 @@ def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> li
     return sorted(
         (change_point for _, change_point in merged), key=lambda change_point: change_point.at
     )
-
-
-def _may_be_same_change(change_point: ChangePoint, other: ChangePoint) -> bool:
-    """Whether two segments may show the same change."""
-    return change_point.direction == other.direction and _overlap(change_point, other)
 
 
 def _overlap(change_point: ChangePoint, other: ChangePoint | Recovery) -> bool:
@@ -233,10 +230,6 @@ def _cancel_out(change_points: Sequence[ChangePoint], threshold: float) -> bool:
     return abs(sum(math.log(change_point.ratio) for change_point in change_points)) < math.log1p(
         threshold
     )
-
-
-def _is_old(change_point: ChangePoint, points: int) -> bool:
-    return points - change_point.at > RECENT_POINTS
 
 
 # Fewer points hardly define a level; before a change point, half as many are enough.

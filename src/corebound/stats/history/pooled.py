@@ -78,7 +78,7 @@ class _Cell:
             rows.append(environments.setdefault(key, len(environments)))
             logs.append(math.log(value))
         if logs:
-            self.series = max(self.series, series, key=_latest)
+            self.series = max(self.series, series, key=lambda each: each.points.latest_moment.at)
             self.hosts.append(
                 _HostValues(
                     host=series.host,
@@ -87,10 +87,6 @@ class _Cell:
                     logs=np.array(logs),
                 )
             )
-
-
-def _latest(series: Series) -> str:
-    return series.points.latest_moment.at
 
 
 def is_pooled(series: Series) -> bool:

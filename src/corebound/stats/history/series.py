@@ -234,7 +234,9 @@ def joined(all_series: Iterable[Series]) -> tuple[Series, ...]:
             part.points if (part.unit, part.more_is_better) == latest else _without_values(part)
             for part in parts
         )
-        points = sorted(itertools.chain.from_iterable(same), key=_moment)
+        points = sorted(
+            itertools.chain.from_iterable(same), key=lambda point: (point.at, point.run or "")
+        )
         result.append(replace(parts[-1], points=HistoryPoints.of(points)))
     return tuple(result)
 
@@ -246,10 +248,6 @@ def _without_values(part: Series) -> Iterator[HistoryPoint]:
         replace(point, value=None, bounds=None, launches=(), missing=why, sides=None)
         for point in part.points
     )
-
-
-def _moment(point: HistoryPoint) -> tuple[str, str]:
-    return point.at, point.run or ""
 
 
 def _series(
@@ -384,7 +382,11 @@ def retired_series(suite: Iterable[Series]) -> frozenset[str]:
     for series in suite:
         by_host.setdefault((series.project, series.host), []).append(series)
     # Of each host only its recent moments stay in memory; more of them decide nothing.
-    activity = {host: _activity(_moments(group)) for host, group in by_host.items()}
+    activity = {
+        host: _Activity(recent=moments[-RECENT_POINTS:], longest_pause=_longest_pause(moments))
+        for host, group in by_host.items()
+        for moments in [_moments(group)]
+    }
     retired: set[str] = set()
     for (project, host), group in by_host.items():
         own = activity[project, host]
@@ -408,10 +410,6 @@ class _Activity(NamedTuple):
 
     recent: list[str]
     longest_pause: int | None
-
-
-def _activity(moments: list[str]) -> _Activity:
-    return _Activity(recent=moments[-RECENT_POINTS:], longest_pause=_longest_pause(moments))
 
 
 def _moments(group: Iterable[Series]) -> list[str]:
