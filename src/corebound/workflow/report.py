@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 
@@ -108,70 +109,17 @@ def write_site(
         warnings.append(text)
         show(f"warning: {text}")
 
-    faults: list[Fault] = []
-    runs, folders, recorded, classes = _site_runs(records, faults)
-    profiles, unreadable_profiles = documents.PROFILES.read(records)
-    imported, damaged_histories = history_files.read_all(records)
-    decisions, decision_faults = read_decisions_file(status)
-    calibrations, damaged_calibrations = documents.CALIBRATIONS.read(records)
-    confirmations, damaged_confirmations = documents.CONFIRMATIONS.read(records)
-    tunings = tuple(tuning_results(records, faults))
-    races = [result for result, _ in tunings]
-    checks = stored_checks(records, races, faults)
-    loads = loads_of(races, checks)
-    verifications = {}
-    for race in races:
-        with collect_fault(records, faults, what=f"the check of race {race.run.id}"):
-            verified = latest_verification(race, checks.get(race.run.id, ()))
-            if verified is not None:
-                verifications[race.run.id] = verified
-    past = run_index.EarlierResults((*folders, *run_index.auxiliary_folders(records, faults)))
-    for fault in (
-        *faults,
-        *unreadable_profiles,
-        *damaged_histories,
-        *decision_faults,
-        *damaged_calibrations,
-        *damaged_confirmations,
-    ):
-        warn(str(fault))
-    if not (runs or profiles or imported or tunings):
-        warn(f"no records in {records}: measure first with `corebound run`")
-    own_series = run_index.joined_folders(folders)
-    # Faults of the same files are known by now.
-    of_memory = run_index.indexed_folders(records, [], metric="memory")
+    inputs = _read_inputs(records, status, now=now, warn=warn)
+    all_series = inputs.series
     with cached_change_points(records, all_series=not only) as cache:
         inputs = select_content(
-            SiteInputs(
-                records=[(run.read(), run.launches) for run in runs],
-                now=now,
-                recorded=recorded,
-                profiles=profiles,
-                series=(*own_series, *pooled_series(own_series, classes), *imported),
-                memory=run_index.joined_folders(folder for folder, _ in of_memory),
-                past=past,
-                decisions=decisions,
-                confirmations=confirmations,
-                calibrations=calibrations,
-                cache=cache,
-                stamps={run.summary.id: run.summary.stamp for run in runs},
-                records_folder="" if records == RECORDS else encodable(str(records)),
-                address=address,
-                only=only,
-                tunings=tunings,
-                verifications=verifications,
-                loads=loads,
-                faults=faults,
-                mapper=forked_map,
-                progress=progress,
-                warn=warn,
-            )
+            replace(inputs, cache=cache, address=address, only=only, progress=progress)
         )
         shown = [run for run, _ in inputs.records]
         inputs = replace(
             inputs,
             hosts=_hosts(records, inputs),
-            compared=[_pair(argument, shown, imported, records) for argument in compare],
+            compared=[_pair(argument, shown, all_series, records) for argument in compare],
         )
         write = partial(site.write, out=out, records=records, cache_folder=cache_dir())
         index = write_without_faulty(inputs, write, records)
@@ -179,6 +127,58 @@ def write_site(
     if not compare and not warnings:
         stamp.keep()
     return WrittenSite(index=index)
+
+
+def _read_inputs(
+    records: Path, status: Path, *, now: str, warn: Callable[[str], None]
+) -> SiteInputs:
+    """Read all that the site may show, and warn of what cannot be read."""
+    faults: list[Fault] = []
+    runs, folders, recorded, classes = _site_runs(records, faults)
+    profiles, of_profiles = documents.PROFILES.read(records)
+    imported, of_histories = history_files.read_all(records)
+    decisions, of_decisions = read_decisions_file(status)
+    calibrations, of_calibrations = documents.CALIBRATIONS.read(records)
+    confirmations, of_confirmations = documents.CONFIRMATIONS.read(records)
+    tunings = tuple(tuning_results(records, faults))
+    races = [result for result, _ in tunings]
+    checks = stored_checks(records, races, faults)
+    verifications = {}
+    for race in races:
+        with collect_fault(records, faults, what=f"the check of race {race.run.id}"):
+            verified = latest_verification(race, checks.get(race.run.id, ()))
+            if verified is not None:
+                verifications[race.run.id] = verified
+    past = run_index.EarlierResults((*folders, *run_index.auxiliary_folders(records, faults)))
+    for fault in chain(
+        faults, of_profiles, of_histories, of_decisions, of_calibrations, of_confirmations
+    ):
+        warn(str(fault))
+    if not (runs or profiles or imported or tunings):
+        warn(f"no records in {records}: measure first with `corebound run`")
+    own_series = run_index.joined_folders(folders)
+    # Faults of the same files are known by now.
+    of_memory = run_index.indexed_folders(records, [], metric="memory")
+    return SiteInputs(
+        records=[(run.read(), run.launches) for run in runs],
+        now=now,
+        recorded=recorded,
+        profiles=profiles,
+        series=(*own_series, *pooled_series(own_series, classes), *imported),
+        memory=run_index.joined_folders(folder for folder, _ in of_memory),
+        past=past,
+        decisions=decisions,
+        confirmations=confirmations,
+        calibrations=calibrations,
+        stamps={run.summary.id: run.summary.stamp for run in runs},
+        records_folder="" if records == RECORDS else encodable(str(records)),
+        tunings=tunings,
+        verifications=verifications,
+        loads=loads_of(races, checks),
+        faults=faults,
+        mapper=forked_map,
+        warn=warn,
+    )
 
 
 # More pages of runs are no help to a reader; each host has its latest one.
@@ -231,7 +231,7 @@ def _hosts(records: Path, inputs: SiteInputs) -> HostComparison | None:
 
 
 def _pair(
-    argument: str, runs: Sequence[Run], imported: Sequence[Series], records: Path
+    argument: str, runs: Sequence[Run], all_series: Sequence[Series], records: Path
 ) -> RequestedComparison:
     """Resolve two runs to compare, or two imported commits."""
     before, dots, after = argument.partition("..")
@@ -245,7 +245,7 @@ def _pair(
     try:
         pair = resolve_runs(before, after, recorded, records)
     except InputError:
-        commits = resolve_commits(before, after, imported)
+        commits = resolve_commits(before, after, all_series)
         if commits is None:
             raise
         return RequestedComparison(project=commits[0], before=commits[1], after=commits[2])
