@@ -29,9 +29,9 @@ def series_name(series: Series) -> str:
 def short_cell_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
-        ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
+        ", ".join(part for part in (own, f"on {host}" if host else "") if part)
         or f"on {series.host_name}"
-        for series, axes, host in zip(
+        for series, own, host in zip(
             all_series, distinct_axes(all_series), _distinct_hosts(all_series), strict=True
         )
     )
@@ -41,7 +41,7 @@ def distinct_axes(all_series: Sequence[Series]) -> list[str]:
     """For each series the parameters that not all share; empty if there are none."""
     shared, short_forms = _shared(all_series), long_environments(all_series)
     return [
-        ", ".join(short_forms.get(axis, axis) for axis in _of(series) if axis not in shared)
+        ", ".join(short_forms.get(axis, axis) for axis in axes(series.cell) if axis not in shared)
         for series in all_series
     ]
 
@@ -49,24 +49,31 @@ def distinct_axes(all_series: Sequence[Series]) -> list[str]:
 def shared_axes(all_series: Sequence[Series]) -> str:
     """The parameters that all of these series share; `all_series` has at least one."""
     shared, short_forms = _shared(all_series), long_environments(all_series)
-    return ", ".join(short_forms.get(axis, axis) for axis in _of(all_series[0]) if axis in shared)
+    return ", ".join(
+        short_forms.get(axis, axis) for axis in axes(all_series[0].cell) if axis in shared
+    )
 
 
 def cell_name(series: Series, short_forms: Mapping[str, str]) -> str:
     """Its parameters and its environment, shortened as in `long_environments`."""
-    return ", ".join(short_forms.get(axis, axis) for axis in _of(series))
+    return ", ".join(short_forms.get(axis, axis) for axis in axes(series.cell))
 
 
 def parameters(series: Series) -> str:
     """The parameters of a series without its environment."""
-    return ", ".join(axis for axis in _of(series) if not axis.startswith(_ENVIRONMENT))
+    return ", ".join(axis for axis in axes(series.cell) if not axis.startswith(_ENVIRONMENT))
 
 
 def environments(suite: Iterable[Series]) -> dict[str, str]:
     """The environments of these series, from full name to displayed name; sorted by name."""
     all_series = [*suite]
     names = sorted(
-        {axis for series in all_series for axis in _of(series) if axis.startswith(_ENVIRONMENT)}
+        {
+            axis
+            for series in all_series
+            for axis in axes(series.cell)
+            if axis.startswith(_ENVIRONMENT)
+        }
     )
     short_forms = long_environments(all_series)
     return {
@@ -77,11 +84,11 @@ def environments(suite: Iterable[Series]) -> dict[str, str]:
 
 def natural_sort_key(series: Series) -> tuple[tuple[str, Natural], ...]:
     """A sort key for series: parameter by parameter, with numbers by their size."""
-    return _place(series.cell)
+    return _cell_sort_key(series.cell)
 
 
 @lru_cache(maxsize=65_536)
-def _place(cell: str) -> tuple[tuple[str, Natural], ...]:
+def _cell_sort_key(cell: str) -> tuple[tuple[str, Natural], ...]:
     pairs = [
         axis.rpartition("=") if "=" not in axis else axis.partition("=") for axis in axes(cell)
     ]
@@ -148,16 +155,12 @@ def _pieces(cell: str) -> list[str]:
     return uncut if depth or quote else [*parts, cell[begin:]]
 
 
-def _of(series: Series) -> tuple[str, ...]:
-    return axes(series.cell)
-
-
 def long_environments(all_series: Iterable[Series]) -> dict[str, str]:
     """Short, unique forms of long environment names, by the whole axis."""
     long = {
         axis
         for series in all_series
-        for axis in _of(series)
+        for axis in axes(series.cell)
         if axis.startswith(_ENVIRONMENT) and len(axis) > len(_ENVIRONMENT) + _LONGEST_ENVIRONMENT
     }
     cut = {axis: _cut(axis) for axis in sorted(long)}
@@ -181,5 +184,5 @@ def _distinct_hosts(all_series: Sequence[Series]) -> list[str]:
 
 
 def _shared(all_series: Sequence[Series]) -> frozenset[str]:
-    axes_of_all = [frozenset(_of(series)) for series in all_series]
+    axes_of_all = [frozenset(axes(series.cell)) for series in all_series]
     return frozenset.intersection(*axes_of_all) if axes_of_all else frozenset()
