@@ -124,9 +124,8 @@ def print_import(
         warnings.print(Text(f"warning: {warning}"))
     console = Console(soft_wrap=True)
     # Counts of 0 are only in JSON.
-    first, *others = counts
     summary = ", ".join(
-        str(counted) for counted in (first, *others) if counted is first or counted.number
+        str(counted) for index, counted in enumerate(counts) if index == 0 or counted.number
     )
     console.print(Text(f"{project}: {summary}"))
     console.print(
