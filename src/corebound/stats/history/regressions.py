@@ -178,7 +178,7 @@ class _SeriesResult(Struct, frozen=True, kw_only=True):
     `values` is the number of its values in the latest environment.
     """
 
-    steps: tuple[ChangePoint, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
     early: ChangePoint | None = None
     values: int = 0
     error: str | None = None
@@ -198,14 +198,15 @@ def _analyse_one(
             cache_before=cache,
             weighted=series.is_anchored,
         )
-        early = None
         if series.is_anchored:
             return _analyse_anchored(series, history, change_points, cache, is_retired=is_retired)
-        if not is_retired:
-            early = early_warning(history, change_points, threshold=series.margin)
+        early = (
+            None if is_retired else early_warning(history, change_points, threshold=series.margin)
+        )
     except Exception as error:  # noqa: BLE001  # one series must not cost the site
         return _SeriesResult(error=_one_line(error))
-    return _SeriesResult(steps=change_points, early=early, values=history.level_since(0).size)
+    values = history.level_since(0).size
+    return _SeriesResult(change_points=change_points, early=early, values=values)
 
 
 # This many series share the work of proposing cuts, and go to one process: more of a large suite,
@@ -270,7 +271,7 @@ def analyse(
         for series, result in zip(several, results, strict=True):
             if result.error is not None:
                 not_analysed.append(NotAnalysed(series=series, reason=result.error))
-            change_points += [(series, change_point) for change_point in result.steps]
+            change_points += [(series, change_point) for change_point in result.change_points]
             if 0 < result.values < min_values_to_detect():
                 too_short.append(series)
             if result.early is not None:
@@ -308,7 +309,8 @@ def _analyse_anchored(
         early = weighted_warning(pooled, change_points, threshold=series.margin)
         if early is None or not is_shared(early):
             early = weighted_warning(history, change_points, threshold=series.margin)
-    return _SeriesResult(steps=change_points, early=early, values=pooled.level_since(0).size)
+    values = pooled.level_since(0).size
+    return _SeriesResult(change_points=change_points, early=early, values=values)
 
 
 def _one_line(error: Exception) -> str:
