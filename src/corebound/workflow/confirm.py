@@ -68,13 +68,12 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     run = suite.run_of(change.series, change.series.points.latest_moment)
     if run is None or change.series.project is not None:
         return None
-    anchored = change.series.is_anchored
     source = run.source_of(change.series.scenario)
     if source is None:
         return None
     scenario = Scenario.model_validate(source.document)
     cells: Sequence[Cell] = expand(scenario, source.path, run.profile)
-    if anchored:
+    if change.series.is_anchored:
         cells = [*map(_without_commit, cells)]
     cell = next((cell for cell in cells if cell.key == change.series.cell), None)
     if cell is None or cell.environment != PROJECT or cell.commit is not None:
@@ -84,14 +83,13 @@ def commit_pair(change: Change, suite: Suite) -> CommitPair | None:
     )
     if good is None or bad is None or good.sha == bad.sha:
         return None
-    path = Path(source.path)
     return CommitPair(
         good=good,
         bad=bad,
         run=run,
         scenario=scenario,
         cell=cell,
-        path=path,
+        path=Path(source.path),
         metric=_metric_of(change),
     )
 
@@ -153,7 +151,7 @@ def confirm_changes(
             if change.only_on and host.cpu_model not in change.only_on:
                 models = ", ".join(change.only_on)
                 how = f"it is only on {models}, and this machine has {host.cpu_model}."
-                confirmation = _confirmation(change, answer="impossible", how=how)
+                confirmation = _impossible(change, how)
             elif pair is not None and change.series.host in {host.id, ANCHORED}:
                 confirmation = confirm_by_commits(change, pair, request, reporter)
             else:
@@ -161,7 +159,7 @@ def confirm_changes(
                     change, suite, request, reporter, host=host.id
                 )
         except CoreboundError as error:
-            confirmation = _confirmation(change, answer="impossible", how=str(error.what))
+            confirmation = _impossible(change, error.what)
         documents.CONFIRMATIONS.keep(confirmation, records)
 
 
@@ -188,6 +186,10 @@ def _confirmation(
         ratio=ratio,
         interval=interval,
     )
+
+
+def _impossible(change: Change, how: str, *, run: str | None = None) -> Confirmation:
+    return _confirmation(change, answer="impossible", how=how, run=run)
 
 
 def confirm_by_commits(
@@ -286,36 +288,27 @@ def _confirm_by_present_state(
     last = series.points[-1]
     run = suite.run_of(series, last)
     if series.project is not None or run is None or series.is_anchored:
-        how = (
-            "the commits before and after it are the same or unknown."
-            if series.is_anchored
-            else "it is of several hosts together: measure again on one of them."
-            if is_pooled(series)
-            else "imported results cannot be measured here."
-        )
-        return _confirmation(change, answer="impossible", how=how)
+        how = "imported results cannot be measured here."
+        if series.is_anchored:
+            how = "the commits before and after it are the same or unknown."
+        elif is_pooled(series):
+            how = "it is of several hosts together: measure again on one of them."
+        return _impossible(change, how)
     if series.host != host:
-        return _confirmation(
-            change, answer="impossible", how=f"it was measured on another host, {series.host_name}."
-        )
+        return _impossible(change, f"it was measured on another host, {series.host_name}.")
     if (reason := _wrong_commit(change)) is not None:
-        return _confirmation(change, answer="impossible", how=reason)
+        return _impossible(change, reason)
     result, point = _measure_present_state(change, run, request, reporter)
-    new_run = result.run
+    new_run = result.run.id
     if point is None or point.value is None:
         reason = "it was not measured" if point is None else point.missing
-        return _confirmation(
-            change,
-            answer="impossible",
-            how=f"the new run has no result: {reason}.",
-            run=new_run.id,
-        )
+        return _impossible(change, f"the new run has no result: {reason}.", run=new_run)
     if point.environment_key != last.environment_key:
         changed = sorted(
             {name for name, _ in set(point.environment_key) ^ set(last.environment_key)}
         )
         how = f"the {' and the '.join(changed)} changed since."
-        return _confirmation(change, answer="impossible", how=how, run=new_run.id)
+        return _impossible(change, how, run=new_run)
     good = good_values(change)
     level = math.exp(sum(map(math.log, good)) / len(good))
     low, high = point.bounds or (math.nan, math.nan)
@@ -331,7 +324,7 @@ def _confirm_by_present_state(
         answer=answer,
         how=f"the checked-out commit was measured again with {len(point.launches)} launches and"
         f" compared with {len(good)} good nightly runs; the good commit was not measured",
-        run=new_run.id,
+        run=new_run,
         ratio=point.value / level,
         interval=None if point.bounds is None else (low / level, high / level),
     )
