@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis import change_history, triage, wording
+from corebound.analysis import change_history, series_wording, triage, wording
 from corebound.analysis.suggested_commands import (
     CommandLine,
     between_command,
@@ -121,7 +121,7 @@ def levels_text(change: Change) -> str:
         change.change_point.before,
         change.change_point.before * change.change_point.ratio,
     )
-    length, unit = wording.display_unit(change.series, [before, after])
+    length, unit = series_wording.display_unit(change.series, [before, after])
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
@@ -239,7 +239,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
         decided = each.decision.at[:10] if each.decision else ""
         notes = (
             f"marked as fixed on {decided}, but still present" if each.is_back else "",
-            wording.last_day(self.change.series.points.latest_moment)
+            series_wording.last_day(self.change.series.points.latest_moment)
             if each.status == "retired"
             else "",
         )

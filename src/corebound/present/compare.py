@@ -24,6 +24,7 @@ from corebound.analysis.run_comparison import (
     run_variation_note,
 )
 from corebound.analysis.series_names import short_cell_names
+from corebound.analysis.series_wording import point_value
 from corebound.analysis.suggested_commands import (
     CommandLine,
     between_command,
@@ -39,7 +40,6 @@ from corebound.analysis.wording import (
     label,
     open_note,
     plain,
-    point_value,
     rich,
     time_text,
     value_bounds,

@@ -14,6 +14,7 @@ from corebound.analysis.change_history import (
 )
 from corebound.analysis.host_evidence import HostEvidence, evidence_lines, host_evidence
 from corebound.analysis.json_documents import attributes
+from corebound.analysis.series_wording import too_short_note
 from corebound.analysis.suggested_commands import series_command, triage_commands
 from corebound.analysis.triage import (
     CommitEntry,
@@ -26,7 +27,7 @@ from corebound.analysis.triage import (
     impact_extent,
     impact_size,
 )
-from corebound.analysis.wording import and_more, count, too_short_note
+from corebound.analysis.wording import and_more, count
 from corebound.present.changes import (
     Address,
     ChangeGroup,

@@ -9,7 +9,7 @@ from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from corebound import units
-from corebound.analysis import change_history, suggested_commands, triage, wording
+from corebound.analysis import change_history, series_wording, suggested_commands, triage, wording
 from corebound.analysis.duplicate_names import long_names
 from corebound.analysis.launch_counts import fix_of, launch_counts
 from corebound.analysis.launch_metrics import metric_of
@@ -206,8 +206,8 @@ def _span(
 # What templates call by its own name: filters of names, filters that belong to parts of pages, and
 # functions.
 _NAMES_AND_ADDRESSES = (
-    wording.and_more, wording.capital, wording.full_name, wording.missing_since,
-    wording.last_measured, wording.interval_name, wording.plain, urls.badge_file,
+    wording.and_more, wording.capital, wording.full_name, series_wording.missing_since,
+    series_wording.last_measured, series_wording.interval_name, wording.plain, urls.badge_file,
     urls.data_of, urls.host_file, urls.moments_file, urls.points_file, urls.raw_file,
     urls.run_file, urls.scenario_points_file, urls.series_url, urls.series_anchor,
     urls.entry_anchor,
@@ -218,7 +218,8 @@ _FILTERED = (
     wording.check_sign, change_history.change_size, triage.change_factor, change_step_svg,
     triage.impact_extent, triage.impact_word, wording.times, entry_changes, entry_commits,
     entry_location, entry_subject,
-    change_history.size_interval, wording.latest_value, levels_text, wording.value_range,
+    change_history.size_interval, series_wording.latest_value, levels_text,
+    series_wording.value_range,
     threads.affinity_cpus, threads.affinity_text, command_comment, intervals.effect_ticks,
     threads.cpus_text, claim_command, claim_verdict, is_peak_plausible, throughput, long_names,
     configurations.launches_text, configurations.over_launches,

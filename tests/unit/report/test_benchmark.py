@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.wording import latest_value, plain
+from corebound.analysis.series_wording import latest_value
+from corebound.analysis.wording import plain
 from corebound.present.sections import Fact
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.elements import Page

@@ -20,7 +20,8 @@ from corebound.analysis.change_history import (
     change_size,
     size_interval,
 )
-from corebound.analysis.wording import latest_value, plain
+from corebound.analysis.series_wording import latest_value
+from corebound.analysis.wording import plain
 from corebound.present.changes import recovery
 from corebound.present.sections import Commands, Commits, Items, Value, text_of
 from corebound.records.decisions import Answer, Confirmation, Decision

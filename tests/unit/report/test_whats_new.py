@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from corebound.analysis.change_history import ChangeHistory, build_change_history
-from corebound.analysis.wording import Text, missing_since
+from corebound.analysis.series_wording import missing_since
+from corebound.analysis.wording import Text
 from corebound.cli.app import app
 from corebound.present import changes
 from corebound.present.sections import text_of
@@ -110,13 +111,10 @@ def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
     # A value of 0 is none that can be compared, and has not failed; it is not the old one either.
     known = build_change_history([series("a", why, why), series("b")])
 
-    page = history.history_page(PageContext(now=NOW, history=known))
+    (group,) = history.history_page(PageContext(now=NOW, history=known)).groups
 
-    (group,) = page.groups
-    assert [missing_since(row.series) for row in group.rows] == [
-        f"none since {day(known, 'a', 2)}",
-        "",
-    ]
+    missing = [missing_since(row.series) for row in group.rows]
+    assert missing == [f"none since {day(known, 'a', 2)}", ""]
 
 
 def test_a_benchmarks_page_says_which_cells_and_why() -> None:

@@ -16,8 +16,9 @@ from corebound.analysis.change_history import (
     environment_difference,
     is_digest,
 )
+from corebound.analysis.series_wording import display_unit, interval_name
 from corebound.analysis.suggested_commands import CommandLine, point_command
-from corebound.analysis.wording import Label, count, day, display_unit, interval_name
+from corebound.analysis.wording import Label, count, day
 from corebound.present.changes import ChangeGroup, commit_link, numbered_table
 from corebound.records.history import MACHINE_KEY, HistoryPoint, HistoryPoints, Series
 from corebound.records.run_record import Commit

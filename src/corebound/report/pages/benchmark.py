@@ -21,18 +21,10 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cell_names,
 )
+from corebound.analysis.series_wording import last_measured
 from corebound.analysis.suggested_commands import NO_COMMAND
 from corebound.analysis.triage import group_failures
-from corebound.analysis.wording import (
-    Text,
-    TextSpan,
-    capital,
-    count,
-    day,
-    last_measured,
-    rich,
-    strong,
-)
+from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, strong
 from corebound.present.changes import ChangeGroup, group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind

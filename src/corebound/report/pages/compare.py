@@ -12,8 +12,9 @@ from corebound.analysis.noise_floor import noise_floor_notes
 from corebound.analysis.run_comparison import RunComparison, commit_title, recent_runs
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import series_name
+from corebound.analysis.series_wording import interval_name
 from corebound.analysis.suggested_commands import NO_COMMAND, CommandLine, between_command
-from corebound.analysis.wording import count, day, full_name, interval_name, rich
+from corebound.analysis.wording import count, day, full_name, rich
 from corebound.present import compare
 from corebound.present.changes import commit_link
 from corebound.records.history import Series

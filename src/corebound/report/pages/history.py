@@ -7,20 +7,12 @@ from corebound.analysis import triage
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_evidence import evidence_lines, host_evidence
 from corebound.analysis.series_names import natural_sort_key, parameters
+from corebound.analysis.series_wording import too_short_note
 from corebound.analysis.suggested_commands import (
     latest_command,
     triage_commands,
 )
-from corebound.analysis.wording import (
-    Text,
-    TextSpan,
-    and_more,
-    count,
-    listed,
-    rich,
-    times,
-    too_short_note,
-)
+from corebound.analysis.wording import Text, TextSpan, and_more, count, listed, rich, times
 from corebound.present.changes import (
     ChangeGroup,
     change_table,

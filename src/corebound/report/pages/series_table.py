@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
-from corebound.analysis.wording import capital, interval_name, last_day, last_moment
+from corebound.analysis.series_wording import interval_name, last_day, last_moment
+from corebound.analysis.wording import capital
 from corebound.records.history import Series, is_primary
 from corebound.report.elements import Content
 from corebound.stats.history.detection import RECENT_POINTS

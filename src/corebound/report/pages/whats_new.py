@@ -7,6 +7,7 @@ from msgspec import Struct
 from corebound.analysis import wording
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_records import Record, by_host
+from corebound.analysis.series_wording import last_measured, last_moment, too_short_note
 from corebound.analysis.suggested_commands import CommandLine, cells_command
 from corebound.analysis.triage import (
     change_factor,
@@ -308,7 +309,7 @@ def _support(
     parts: list[str | wording.TextSpan] = []
     if active and not latest:
         # Only imported series: the page shows their age nowhere else.
-        parts.append(f"{wording.capital(wording.last_measured(wording.last_moment(active)))}. ")
+        parts.append(f"{wording.capital(last_measured(last_moment(active)))}. ")
     news = {change.id for change in history.news}
     regressions = [change for change in history.changes if change.is_regression]
     secondary = [
@@ -330,9 +331,7 @@ def _support(
         *linked_count(not_analysed, "could not be analysed", "history.html#not-analysed"),
         *linked_count(_series_count(still_open), "{have} an older regression that is open", triage),
     ]
-    short = wording.too_short_note(
-        sum(each.id in history.too_short for each in active), len(active)
-    )
+    short = too_short_note(sum(each.id in history.too_short for each in active), len(active))
     many, colon, why = short.partition(":")
     parts += [wording.strong(many), f"{colon}{why} "] if short else []
     return wording.rich(*parts, "New: last 30 runs, not acknowledged.")
