@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from corebound.analysis.advice import Unconfirmed
 from corebound.analysis.commit_comparison import (
     COMMITS_CAVEAT,
     CellAtCommits,
@@ -35,6 +34,7 @@ from corebound.analysis.launch_metrics import (
 from corebound.analysis.run_comparison import RUNS_CAVEAT, ComparedCell, RunComparison
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.server_workers import worker_activity
+from corebound.analysis.unconfirmed import Unconfirmed
 from corebound.analysis.wording import open_reason
 from corebound.diagnosis.evidence import Finding
 from corebound.machine.identity import Host

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from corebound.analysis import wording
-from corebound.analysis.advice import unconfirmed
 from corebound.analysis.duplicate_names import short_names
 from corebound.analysis.launch_counts import launch_counts
 from corebound.analysis.launch_modes import mode_notes
 from corebound.analysis.noise_floor import calibration_for, noise_floor_note
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.time_spent import TimeSpent, between_launches, time_spent
+from corebound.analysis.unconfirmed import unconfirmed
 from corebound.planning.models import UNKNOWN
 from corebound.present import sections
 from corebound.records.calibration import Calibration

@@ -14,7 +14,6 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.analysis.advice import unconfirmed
 from corebound.analysis.forecast import Forecast, TimeLeft
 from corebound.analysis.json_documents import cell_document, findings_document, unconfirmed_document
 from corebound.analysis.noise_floor import calibration_for, noise_at
@@ -27,6 +26,7 @@ from corebound.analysis.scenario_result import (
     findings,
 )
 from corebound.analysis.time_spent import time_spent
+from corebound.analysis.unconfirmed import unconfirmed
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.launch import scratch
 from corebound.machine.doctor.result import HostCheck

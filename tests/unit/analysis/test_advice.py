@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corebound.analysis.advice import (
-    Advice,
-    Effect,
-    Unconfirmed,
-    advise,
-    greatest_difference,
-    headline,
-    unconfirmed,
-    why_open,
-)
+from corebound.analysis.advice import Advice, advise, greatest_difference, headline
+from corebound.analysis.effects import Effect
 from corebound.analysis.scenario_result import ScenarioResult, may_lead
+from corebound.analysis.unconfirmed import Unconfirmed, unconfirmed, why_open
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
 from support.examples import examples

@@ -6,24 +6,18 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.advice import (
-    Advice,
-    Effect,
-    advise,
-    cause_of,
-    greatest_difference,
-    headline,
-    why_open,
-)
+from corebound.analysis.advice import Advice, advise, greatest_difference, headline
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.claims import claims_in_words, judge_claims
 from corebound.analysis.duplicate_names import long_names
+from corebound.analysis.effects import Effect
 from corebound.analysis.host_records import Record
 from corebound.analysis.launch_counts import first_reason, launch_counts
 from corebound.analysis.launch_metrics import metric_of
 from corebound.analysis.noise_floor import calibration_for
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.suggested_commands import FIRST, RESUME, CommandLine, reproduce_command
+from corebound.analysis.unconfirmed import cause_of, why_open
 from corebound.analysis.wording import (
     NO_BASELINE,
     NOT_MEASURED,

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from corebound.analysis.advice import Unconfirmed, unconfirmed
 from corebound.analysis.commit_comparison import sides_verdict
 from corebound.analysis.fairness import Check
 from corebound.analysis.incomplete_run import IncompleteRun
@@ -21,6 +20,7 @@ from corebound.analysis.scenario_result import (
     CellResult,
     ScenarioResult,
 )
+from corebound.analysis.unconfirmed import Unconfirmed, unconfirmed
 from corebound.analysis.wording import (
     Flag,
     Text,
