@@ -10,19 +10,18 @@ from typing import Annotated, Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from corebound import __version__, git
+from corebound import git
 from corebound.analysis.json_documents import attributes, between_runs_document, comparison_document
 from corebound.analysis.run_comparison import earlier_runs
 from corebound.asv_bridge.project import open_project
 from corebound.asv_bridge.snapshot import objects_of
 from corebound.errors import HostError, InputError, LaunchError
 from corebound.launch import scratch
-from corebound.machine import discovery, identity
 from corebound.records import commits, jsonl
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.scenario.cell import PROJECT, Cell, OfOneCell, cell_identity, is_project
+from corebound.scenario.cell import PROJECT, Cell, OfOneCell, cell_identity
 from corebound.scenario.loader import load_document
 from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
@@ -30,8 +29,8 @@ from corebound.stats.comparison import Comparison, Verdict, compare
 from corebound.stats.history.series import environment_keys_of_run
 from corebound.stats.intervals import Ends
 from corebound.stats.launch_summary import summarise
-from corebound.units import cpu_quota
 from corebound.workflow.calibrate import noise_notes
+from corebound.workflow.conditions import environment_differences, host_differences
 from corebound.workflow.execute import NO_LIMIT, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait
@@ -314,47 +313,6 @@ def _at_recorded_commit(cell: Cell, before: Run) -> Cell:
     if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
         return cell
     return replace(cell, commit=lock.commit.sha if lock.commit.tree is None else lock.commit.name)
-
-
-def host_differences(before: Run) -> tuple[str, ...]:
-    """The properties in which this host differs from the recorded one."""
-    topology = discovery.live_topology()
-    here, then = identity.host(topology), before.host
-    differences = []
-    if here.id != then.id:
-        differences.append(f"the host is {here.name} ({here.id}), but was {then.name} ({then.id})")
-    elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
-        differences.append("the allowed CPUs differ")
-    elif topology.cpu_quota != then.topology.cpu_quota:
-        limits = (cpu_quota(each.cpu_quota) for each in (topology, then.topology))
-        differences.append("the host's CPU quota is {}, but was {}".format(*limits))
-    if here.kernel != then.kernel:
-        differences.append(f"the kernel is {here.kernel}, but was {then.kernel}")
-    if __version__ != before.corebound:
-        differences.append(f"corebound is {__version__}, but was {before.corebound}")
-    return tuple(differences)
-
-
-def environment_differences(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
-    """The properties in which the cell's environment differs from the recorded one."""
-    here, then = (run.lock_of(cell.environment) for run in (now, before))
-    if then is None:
-        return ()
-    if here is None:
-        fix = f"run `corebound environment make {cell.environment}`"
-        if is_project(cell.environment):
-            fix = "see the messages above"
-        return (f"the environment {cell.environment} does not exist: {fix}",)
-    differences = []
-    if here.python != then.python:
-        differences.append(f"Python is {here.python}, but was {then.python}")
-    changed = sorted(set(here.packages) ^ set(then.packages))
-    if changed:
-        listed = ", ".join(
-            f"{'+' if package in here.packages else '−'}{package}" for package in changed[:8]
-        ) + (", …" if len(changed) > 8 else "")
-        differences.append(f"the packages of the environment {cell.environment} differ: {listed}")
-    return tuple(differences)
 
 
 def check_out(

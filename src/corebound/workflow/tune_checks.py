@@ -38,11 +38,11 @@ from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.runtimes import FRAMEWORKS
 from corebound.workflow.artefact_checks import check_artefact
+from corebound.workflow.conditions import environment_differences, host_differences
 from corebound.workflow.execute import NO_LIMIT, Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run
 from corebound.workflow.projects import Notify
-from corebound.workflow.reproduce import environment_differences, host_differences
 from corebound.workflow.scenarios import LoadedScenario, load_scenarios
 from corebound.workflow.tune_request import TuneRequest
 from corebound.workflow.tunings import latest_tunings
