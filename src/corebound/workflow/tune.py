@@ -44,6 +44,7 @@ from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import LaunchSummary, summarise_launch
 from corebound.stats.racing import FINALISTS, least_fresh_launches
 from corebound.stats.screening import has_screening, least_budget_s, screened_with_time
+from corebound.workflow.artefact_proofs import THROUGH, prove, write_artefacts
 from corebound.workflow.execute import Budget, Reporter, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, find_resumable, plan_run, recorded_runs
@@ -54,7 +55,7 @@ from corebound.workflow.scenarios import (
     find_environments,
     load_scenarios,
 )
-from corebound.workflow.tune_checks import THROUGH, again, prove, write_artefacts
+from corebound.workflow.tune_checks import again
 from corebound.workflow.tune_request import MOST_CANDIDATES, TuneRequest
 from corebound.workflow.tunings import latest_tunings, stored_checks
 
