@@ -83,7 +83,6 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     value: str
     says: str
-    known: bool = True
 
 
 _BINDINGS: dict[BindingMode, tuple[str, str]] = {
