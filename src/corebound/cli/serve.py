@@ -6,7 +6,7 @@ import http.server
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -57,12 +57,11 @@ class _Server(http.server.ThreadingHTTPServer):
 
 def serve_site(
     folder: Path,
-    watched: Iterable[Path],
+    watched: tuple[Path, ...],
     rebuild: Callable[[], object],
     notify: Notify,
     *,
     port: int,
-    poll_interval_s: float = _POLL_INTERVAL_S,
 ) -> None:
     """Serve a folder until interrupted, and rebuild it when its sources change.
 
@@ -70,12 +69,10 @@ def serve_site(
         watched: The sources: files, and folders with their contents.
         rebuild: Rebuilds the site; errors that the user can fix are printed.
         port: The port on the loopback interface; 0 picks a free one.
-        poll_interval_s: How often to check the files, in seconds.
 
     Raises:
         InputError: The port is in use.
     """
-    paths = tuple(watched)
     handler = partial(_Handler, directory=str(folder))
     try:
         server = _Server((LOOPBACK, port), handler)
@@ -90,7 +87,7 @@ def serve_site(
         thread.start()
         notify(f"Serving http://{LOOPBACK}:{server.server_port}/ (press Ctrl-C to stop)")
         try:
-            _watch(paths, rebuild, notify, poll_interval_s)
+            _watch(watched, rebuild, notify)
         except KeyboardInterrupt:
             notify("Stopped.")
         finally:
@@ -98,12 +95,10 @@ def serve_site(
             thread.join()
 
 
-def _watch(
-    paths: tuple[Path, ...], rebuild: Callable[[], object], notify: Notify, poll_interval_s: float
-) -> None:
+def _watch(paths: tuple[Path, ...], rebuild: Callable[[], object], notify: Notify) -> None:
     previous = state_of(paths)
     while True:
-        time.sleep(poll_interval_s)
+        time.sleep(_POLL_INTERVAL_S)
         current = state_of(paths)
         if current == previous:
             continue
