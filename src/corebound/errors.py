@@ -136,9 +136,7 @@ class Fault:
 
 
 @contextmanager
-def collect_fault(
-    file: Path, faults: list[Fault], *, what: str = "this run", fix: str | None = None
-) -> Iterator[None]:
+def collect_fault(file: Path, faults: list[Fault], *, what: str = "this run") -> Iterator[None]:
     """Skip what cannot be read or analysed: the block's error becomes a fault of its file.
 
     One file must not cost the results of all others, whatever its analysis raises.
@@ -146,14 +144,13 @@ def collect_fault(
     Args:
         file: The file that the block reads.
         what: What is skipped, for the message.
-        fix: How to fix a file that cannot be read; None: as the error says.
     """
     try:
         yield
     except CoreboundError as error:
         line = 1 if error.where.endswith(":1") else None
         text = f"{what} was skipped: {error.what}"
-        faults.append(Fault(file=str(file), line=line, what=text, fix=fix or error.fix))
+        faults.append(Fault(file=str(file), line=line, what=text, fix=error.fix))
     except Exception as error:  # noqa: BLE001  # a bug, but in the analysis of this file only
         faults.append(analysis_fault(str(file), error, what=what))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from corebound.launch.supervisor import set_huge_pages
 from corebound.machine import procfs
-from corebound.machine.sysfs import LIVE, Tree
+from corebound.machine.sysfs import LIVE
 from corebound.planning.host_support import HugePageSupport
 from corebound.planning.models import Command
 from corebound.records.launch_record import HugePages, Worker
@@ -22,9 +22,9 @@ from corebound.units import size
 _ENABLED = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
-def huge_page_support(tree: Tree = LIVE) -> HugePageSupport:
+def huge_page_support() -> HugePageSupport:
     """How transparent huge pages can be set for a process of this host."""
-    text = tree.read(_ENABLED) or ""
+    text = LIVE.read(_ENABLED) or ""
     mode = next((mode for mode in HUGE_PAGES if f"[{mode}]" in text), None)
     return HugePageSupport(host=mode, can_require_advice=_can_require_advice())
 

@@ -204,9 +204,9 @@ def cpu_group(tree: Tree) -> CpuGroup | None:
     return next(iter(_cpu_groups(tree, "self")[0]), None)
 
 
-def hidden_group(tree: Tree, *, process: str = "self") -> str | None:
-    """Why no mount shows the cgroup that limits a process's CPU time; None if one does."""
-    return _cpu_groups(tree, process)[1]
+def hidden_group(tree: Tree) -> str | None:
+    """Why no mount shows the cgroup that limits our CPU time; None if one does."""
+    return _cpu_groups(tree, "self")[1]
 
 
 def _cpu_groups(tree: Tree, process: str) -> tuple[list[CpuGroup], str | None]:

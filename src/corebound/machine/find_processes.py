@@ -12,7 +12,7 @@ from corebound.errors import CoreboundError, HostError, InputError
 from corebound.machine.cgroups import hierarchy_folders
 from corebound.machine.process_readings import command_line
 from corebound.machine.procfs import ProcessStat, below, process_stat, running
-from corebound.machine.sysfs import Files
+from corebound.machine.sysfs import LIVE
 
 # States of sockets in /proc/net/tcp.
 _ESTABLISHED, _LISTENS = "01", "0A"
@@ -91,18 +91,17 @@ def of_name(pattern: str, *, own: int, root: Path = _ROOT) -> tuple[int, ...]:
     return _topmost(found, stats)
 
 
-def of_cgroup(path: str, *, root: Path = _ROOT) -> tuple[int, ...]:
+def of_cgroup(path: str) -> tuple[int, ...]:
     """The processes in a cgroup and in those below it.
 
     Args:
         path: Its path below a hierarchy's mount, as in /proc/PID/cgroup, or its folder.
-        root: The folder that contains the mounts.
 
     Raises:
         InputError: There is no such cgroup, or it is empty.
     """
     relative = path.strip("/")
-    folders = [root / relative, *(root / at / relative for at in hierarchy_folders(Files(root)))]
+    folders = [_ROOT / relative, *(_ROOT / at / relative for at in hierarchy_folders(LIVE))]
     inside = [folder for folder in folders if (folder / "cgroup.procs").is_file()]
     if not inside or ".." in Path(relative).parts:
         raise InputError(
@@ -110,7 +109,7 @@ def of_cgroup(path: str, *, root: Path = _ROOT) -> tuple[int, ...]:
             where=f"--cgroup {path}",
             fix="Write its path as in /proc/PID/cgroup, or its folder below /sys/fs/cgroup.",
         )
-    stats = _programs(root)
+    stats = _programs(_ROOT)
     for folder in inside:
         pids = {pid for part, _, _ in os.walk(folder) for pid in _procs(Path(part))}
         if found := pids & stats.keys():
@@ -130,20 +129,20 @@ def _procs(folder: Path) -> Iterator[int]:
         return
 
 
-def of_port(port: int, *, root: Path = _ROOT) -> tuple[int, ...]:
+def of_port(port: int) -> tuple[int, ...]:
     """The processes that accept connections on a TCP port, in any network that /proc shows.
 
     Raises:
         InputError: Nothing listens there.
         HostError: Something does, but which process is not visible.
     """
-    stats = _programs(root)
-    networks = {_link(root / f"proc/{pid}/ns/net"): pid for pid in stats}
+    stats = _programs(_ROOT)
+    networks = {_link(_ROOT / f"proc/{pid}/ns/net"): pid for pid in stats}
     networks.pop(None, None)
     listening = {
         inode
         for process in networks.values() or ("self",)
-        for inode, other in _ports(root / f"proc/{process}/net").items()
+        for inode, other in _ports(_ROOT / f"proc/{process}/net").items()
         if other == port
     }
     if not listening:
@@ -152,7 +151,7 @@ def of_port(port: int, *, root: Path = _ROOT) -> tuple[int, ...]:
             where=f"--port {port}",
             fix="`ss -ltnp` lists the ports. A port of a container is visible to root only.",
         )
-    found = {pid for pid in stats if listening & _sockets(root / f"proc/{pid}/fd")}
+    found = {pid for pid in stats if listening & _sockets(_ROOT / f"proc/{pid}/fd")}
     if not found:
         raise HostError(
             what="something listens on this port, but the process is not visible.",
@@ -163,12 +162,12 @@ def of_port(port: int, *, root: Path = _ROOT) -> tuple[int, ...]:
     return _topmost(found, stats)
 
 
-def ports_of(pids: Collection[int], *, root: Path = _ROOT) -> tuple[int, ...]:
+def ports_of(pids: Collection[int]) -> tuple[int, ...]:
     """The TCP ports on which processes accept connections, as far as visible."""
     found = set()
     for pid in pids:
-        sockets = _sockets(root / f"proc/{pid}/fd")
-        ports = _ports(root / f"proc/{pid}/net") if sockets else {}
+        sockets = _sockets(_ROOT / f"proc/{pid}/fd")
+        ports = _ports(_ROOT / f"proc/{pid}/net") if sockets else {}
         found |= {port for inode, port in ports.items() if inode in sockets}
     return tuple(sorted(found))
 
@@ -185,16 +184,16 @@ def folder_of(pid: int) -> str | None:
     return _link(_ROOT / f"proc/{pid}/cwd")
 
 
-def with_connections(pids: Collection[int], port: int, *, root: Path = _ROOT) -> set[int]:
+def with_connections(pids: Collection[int], port: int) -> set[int]:
     """Those of some processes that hold a connection that was accepted on a TCP port.
 
     Of several that hold the same one, the youngest: it got it from another, its parent.
     """
     holders: dict[str, int] = {}
     for pid in sorted(pids):
-        ports = _ports(root / f"proc/{pid}/net", _ESTABLISHED)
+        ports = _ports(_ROOT / f"proc/{pid}/net", _ESTABLISHED)
         accepted = {inode for inode, other in ports.items() if other == port}
-        holders |= dict.fromkeys(accepted & _sockets(root / f"proc/{pid}/fd"), pid)
+        holders |= dict.fromkeys(accepted & _sockets(_ROOT / f"proc/{pid}/fd"), pid)
     return set(holders.values())
 
 

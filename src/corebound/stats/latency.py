@@ -204,16 +204,12 @@ class PercentileBound(Struct, frozen=True, kw_only=True):
     discarded: int | None
 
 
-def least_within(
-    over: int, *, share: float, tolerance: float = 0.0, confidence: float = MLPERF_CONFIDENCE
-) -> int:
+def least_within(over: int, *, share: float) -> int:
     """How many queries must stay within the latency if `over` others exceed it.
 
     Args:
         over: Queries that exceed the latency, from 0 up.
         share: The percentile as a share, in (0, 1).
-        tolerance: How far below `share` is acceptable; less than `share`.
-        confidence: In (0, 1).
 
     Raises:
         ValueError: An argument lies outside its range.
@@ -221,11 +217,11 @@ def least_within(
     >>> least_within(0, share=0.99)
     459
     """
-    if over < 0 or not 0 < share - tolerance <= share < 1 or not 0 < confidence < 1:
+    if over < 0 or not 0 < share < 1:
         raise ValueError("queries are counted from 0, and shares lie between 0 and 1")
 
     def few_enough(within: int) -> bool:
-        return beta_below(within, over + 1, share - tolerance) <= 1 - confidence
+        return beta_below(within, over + 1, share) <= 1 - MLPERF_CONFIDENCE
 
     high = 1
     while not few_enough(high):

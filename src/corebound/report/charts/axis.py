@@ -258,12 +258,13 @@ _DAY_STEPS = (1, 2, 5, 10)
 _MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)
 _HOURS_SPAN = 2.0
 _MOST_HOURS = 4
+_MOST_DATES = 6
 _MONTH_STEPS = (1, 2, 3, 6)
 _YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
 
 
-def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, str], ...]:
-    """At most `most` round dates between two moments, as (days since 1970, label).
+def date_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """At most six round dates between two moments, as (days since 1970, label).
 
     The result is never empty: if no round date lies between the two, it has the first moment. At
     least one label includes the year.
@@ -279,7 +280,7 @@ def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, 
         return hours
     for ticks in (*_days(low, high), *_months(low, high), *_years(low, high)):
         inside = tuple((at, text) for at, text in ticks if low <= at <= high)
-        if 0 < len(inside) <= most:
+        if 0 < len(inside) <= _MOST_DATES:
             return _with_year(inside)
     return ((low, _full_date(low)),)
 
