@@ -102,11 +102,6 @@ class ComparedRow(Struct, frozen=True, kw_only=True):
         return self.comparison.launches_needed if self.comparison else None
 
     @property
-    def statistics(self) -> Comparison | None:
-        """Another name of `comparison`."""
-        return self.comparison
-
-    @property
     def is_finding(self) -> bool:
         """Whether the verdict is a difference."""
         return self.verdict in {"faster", "slower"}

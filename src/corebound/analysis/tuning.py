@@ -231,7 +231,7 @@ def race_state(
     if tuning.recommended is not None:
         keys = tuple(one.key for one in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
-        again = Finalists(recommended=tuning.recommended, ties=(), runner_up=None, keys=keys)
+        again = Finalists(recommended=tuning.recommended, ties=(), keys=keys)
         return RaceState(screening=Screening(remaining=keys), race=race, finalists=again)
     rule = tuning.rule
     skipped = {

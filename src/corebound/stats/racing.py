@@ -281,13 +281,11 @@ class Finalists(Struct, frozen=True, kw_only=True):
     Attributes:
         recommended: The cheapest of those that nothing beats by more than the margin.
         ties: Those, in the order of their costs; only the leader if the race is not decided.
-        runner_up: The best of the others; None if there is none.
-        keys: All configurations to launch, each once.
+        keys: All configurations to launch, each once: with the best of the others.
     """
 
     recommended: str
     ties: tuple[str, ...]
-    runner_up: str | None
     keys: tuple[str, ...]
 
 
@@ -322,7 +320,7 @@ def finalists(
     failed = {dropped.key for dropped in race.dropped if dropped.reason is not None}
     wanted = [recommended, runner_up, *(key for key in always if key not in failed)]
     keys = tuple(dict.fromkeys(key for key in wanted if key is not None))
-    return Finalists(recommended=recommended, ties=ties, runner_up=runner_up, keys=keys)
+    return Finalists(recommended=recommended, ties=ties, keys=keys)
 
 
 def _ties(race: Race, by_key: Mapping[str, Entrant], rule: RaceRule) -> tuple[str, ...]:
