@@ -27,7 +27,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.host_comparison import hardware_class
+from corebound.analysis.hardware import hardware_class
 from corebound.machine.identity import Host
 from corebound.machine.topology import CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.planning.models import Command, Placement, Slot

@@ -22,7 +22,8 @@ from corebound.analysis.commit_comparison import (
     Side,
 )
 from corebound.analysis.compared import ComparedRow
-from corebound.analysis.host_comparison import ConfigurationRow, HardwareClass, HostComparison
+from corebound.analysis.hardware import HardwareClass
+from corebound.analysis.host_comparison import ConfigurationRow, HostComparison
 from corebound.analysis.launch_metrics import (
     context_switches,
     median_of,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from corebound.analysis.host_comparison import host_facts
+from corebound.analysis.hardware import host_facts
 from corebound.records.run_record import EnvironmentLock, Run
 
 # How many packages of an environment a sentence names.

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
+from corebound.analysis.hardware import HardwareClass
 from corebound.analysis.host_comparison import (
     ClassResult,
     ConfigurationRow,
-    HardwareClass,
     HostComparison,
     Member,
     ScenarioAcross,

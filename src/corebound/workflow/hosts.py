@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound import errors
-from corebound.analysis import host_comparison
+from corebound.analysis import hardware, host_comparison
 from corebound.analysis.json_documents import hosts_document
 from corebound.analysis.scenario_result import analyse_scenario
 from corebound.present.hosts import classes_table
@@ -122,8 +122,8 @@ def _summary(
     return host_comparison.HostSummary(
         id=run.host.id,
         name=run.host.name,
-        hardware=host_comparison.hardware_class(run),
-        facts=host_comparison.host_facts(run),
+        hardware=hardware.hardware_class(run),
+        facts=hardware.host_facts(run),
         scenarios=scenarios,
     )
 

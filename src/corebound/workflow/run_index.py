@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.host_comparison import hardware_class
+from corebound.analysis.hardware import hardware_class
 from corebound.analysis.peak_memory import judged_by
 from corebound.analysis.run_comparison import PastResult, PastResults, past_results
 from corebound.errors import Fault, InputError, ScenarioFaults, collect_fault, encodable
@@ -210,7 +210,7 @@ def _cache_file(folder: Path, metric: JudgedBy) -> CacheFile[FolderIndex]:
 
 @lru_cache(1)
 def _version() -> str:
-    names = ("host_comparison.py", "peak_memory.py", "scenario_result.py")
+    names = ("hardware.py", "peak_memory.py", "scenario_result.py")
     analysis = tuple(f"analysis/{name}" for name in names)
     parts = ("stats", "records", "scenario", "machine", "units.py", "errors.py")
     return cache.code(*parts, *analysis)

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from corebound.analysis.hardware import HardwareClass, hardware_class, host_facts
 from corebound.analysis.host_comparison import (
-    HardwareClass,
     HostCell,
     HostScenario,
     HostSummary,
     compare_hosts,
     differences,
-    hardware_class,
-    host_facts,
     host_value,
 )
 from corebound.analysis.json_documents import hosts_document
