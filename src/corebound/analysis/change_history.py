@@ -252,12 +252,12 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
         name = cell_name(series, short_names) or "the only one"
         return wording.Label(mode=NO_BINDING_MODE, name=name, more="")
 
-    def histories_of(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
-        """The series of one scenario that have enough points to show a history, by id."""
+    def histories_of(self, scenario: str) -> tuple[Series, ...]:
+        """The series of one of our own scenarios that have enough points to show, by id."""
         return tuple(
             series
             for series in self.histories
-            if series.project == project and series.scenario == scenario
+            if series.project is None and series.scenario == scenario
         )
 
 

@@ -293,7 +293,7 @@ def _moment(point: HistoryPoint) -> str:
     return point.at
 
 
-def summary_table(changes: Sequence[Change], title: str) -> Table:
+def summary_table(changes: Sequence[Change]) -> Table:
     """How many series changed and by how much: a row for each direction and importance.
 
     The mean is the geometric one of the sizes of all changes of a row.
@@ -328,7 +328,7 @@ def summary_table(changes: Sequence[Change], title: str) -> Table:
                 )
             )
     return Table(
-        title=title,
+        title="Regressions and improvements",
         columns=(
             Column("changes"),
             Column("series", "number"),

@@ -34,7 +34,7 @@ def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord
     Args:
         result: The scenario's latest result.
     """
-    all_series = history.histories_of(project=None, scenario=result.scenario.name)
+    all_series = history.histories_of(result.scenario.name)
     worse = [
         change
         for series in all_series

@@ -62,7 +62,7 @@ def scenario_trend(
     """
     all_series = [
         series
-        for series in history.histories_of(project=None, scenario=result.scenario.name)
+        for series in history.histories_of(result.scenario.name)
         if series.host == result.run.host.id
     ]
     if not all_series:

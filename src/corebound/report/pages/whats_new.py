@@ -157,7 +157,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
                 failed=failed_cells,
             ),
         ),
-        summary=summary_table(changes, "Regressions and improvements"),
+        summary=summary_table(changes),
         changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
         inconclusive=entry_table(
             [(entry, entry.leading) for entry in doubts[:_MOST_ROWS]],

@@ -33,7 +33,7 @@ def scenario_history(result: ScenarioResult, history: ChangeHistory) -> Content 
         return None
     unlisted = 0
     if not compared_axis(result.source.document):
-        known = history.histories_of(project=None, scenario=result.scenario.name)
+        known = history.histories_of(result.scenario.name)
         unlisted = len(known) - len(all_series)
     host = result.run.host.id
     charted = _charted_series(result, [series for series in all_series if series.host == host])
@@ -71,7 +71,7 @@ def listed_series(result: ScenarioResult, history: ChangeHistory) -> tuple[Serie
     reader can look through. Of comparisons of commits only the anchored ones: the others have
     commits of their own each time.
     """
-    all_series = history.histories_of(project=None, scenario=result.scenario.name)
+    all_series = history.histories_of(result.scenario.name)
     if compared_axis(result.source.document):
         all_series = tuple(series for series in all_series if series.is_anchored)
     elsewhere = [series for series in all_series if series.host != result.run.host.id]
