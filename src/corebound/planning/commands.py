@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from corebound.machine.topology import cpu_list
-from corebound.planning.environment_variables import environment_variables, intra_op, preloading
+from corebound.planning.environment_variables import environment_variables, intra_op
 from corebound.planning.models import Command, Placement, Slot
 from corebound.planning.servers import server_arguments, server_environment
 from corebound.scenario.cell import Cell
@@ -44,7 +44,7 @@ def command(
         environment, by name. The cell's own variables come last and take precedence.
     """
     words = binder(placement, placement.slots[slot])
-    env = environment_variables(cell, placement, slot, gpus)
+    env = environment_variables(cell, placement, slot, gpus, openmp)
     if (server := cell.runtime.server) is not None:
         if own:
             return Command(argv=(*words, *own), env=env, inherits=inherits)
@@ -56,9 +56,7 @@ def command(
             inherits=inherits,
         )
     launcher = (python, *cell.runtime.launcher) if cell.binding.mode == "launcher" else ()
-    return Command(
-        argv=(*words, *launcher, python, *worker), env=preloading(env, openmp), inherits=inherits
-    )
+    return Command(argv=(*words, *launcher, python, *worker), env=env, inherits=inherits)
 
 
 def without_cpu_binding(command: Command, placement: Placement, slot: int) -> tuple[str, ...]:

@@ -7,9 +7,13 @@ from corebound.scenario.matrix import axis_text
 from corebound.scenario.placeholders import fill
 from corebound.scenario.runtimes import Pool
 
+# libgomp's own estimate, from which it derives its default of 3 ms.
+# Source: GCC, libgomp/env.c, initialize_env.
+_SPINS_A_MS = 100_000
+
 
 def environment_variables(
-    cell: Cell, placement: Placement, slot: int, gpus: tuple[str, ...]
+    cell: Cell, placement: Placement, slot: int, gpus: tuple[str, ...], openmp: str | None
 ) -> tuple[tuple[str, str], ...]:
     """The variables of a worker or server, by name; the cell's own come last.
 
@@ -18,6 +22,7 @@ def environment_variables(
         slot: Index of the worker, counted from 0; 0 for a server.
         gpus: The host's GPUs, by CUDA's names. The first ones are visible, as many as the cell
             requests; none if it requests none.
+        openmp: The OpenMP runtime to preload, before what the cell preloads; None preloads none.
     """
     threads, requested = placement.threads, cell.threads
     counts = {
@@ -31,7 +36,10 @@ def environment_variables(
     }
     counts |= {variable: pools[pool] for pool, variable in cell.runtime.variables.items()}
     env = {name: str(count) for name, count in counts.items() if count is not None}
-    env.update(_spinning(requested.blocktime))
+    if (blocktime := requested.blocktime) is not None:
+        # One for Intel's and LLVM's runtimes, one for GNU's.
+        spins = blocktime if isinstance(blocktime, str) else str(blocktime * _SPINS_A_MS)
+        env |= {"KMP_BLOCKTIME": str(blocktime), "GOMP_SPINCOUNT": spins}
     if placement.backend == "openmp":
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in placement.slots[slot].cpus)
         env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
@@ -40,6 +48,8 @@ def environment_variables(
         env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
     values = placeholder_values(cell, placement, slot)
     env.update((name, fill(value, values)) for name, value in cell.env)
+    if openmp is not None:
+        env["LD_PRELOAD"] = ":".join(filter(None, (openmp, env.get("LD_PRELOAD"))))
     return tuple(env.items())
 
 
@@ -73,28 +83,3 @@ def inter_op(cell: Cell, placement: Placement) -> int | None:
     if cell.threads.inter_op is None and cell.threads.intra_op is None:
         return placement.threads if cell.runtime.inter_op == "shared" else None
     return cell.threads.inter_op
-
-
-def preloading(
-    env: tuple[tuple[str, str], ...], library: str | None
-) -> tuple[tuple[str, str], ...]:
-    """The variables with a library preloaded, before those that are preloaded already."""
-    if library is None:
-        return env
-    variables = dict(env)
-    others = variables.get("LD_PRELOAD")
-    variables["LD_PRELOAD"] = f"{library}:{others}" if others else library
-    return tuple(variables.items())
-
-
-# libgomp's own estimate, from which it derives its default of 3 ms.
-# Source: GCC, libgomp/env.c, initialize_env.
-SPINS_A_MS = 100_000
-
-
-def _spinning(blocktime: int | str | None) -> dict[str, str]:
-    """The variables for a time to spin: one for Intel's and LLVM's runtimes, one for GNU's."""
-    if blocktime is None:
-        return {}
-    spins = blocktime if isinstance(blocktime, str) else str(blocktime * SPINS_A_MS)
-    return {"KMP_BLOCKTIME": str(blocktime), "GOMP_SPINCOUNT": spins}
