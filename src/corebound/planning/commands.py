@@ -77,15 +77,11 @@ def binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
             return ("numactl", f"--physcpubind={cpus}")
         return ("taskset", "-c", cpus)
     cpu_option = (f"--physcpubind={cpus}",) if binds_cpus else ()
-    return ("numactl", *cpu_option, _memory(placement, slot))
-
-
-def _memory(placement: Placement, slot: Slot) -> str:
     nodes = cpu_list(slot.memory_nodes)
-    if placement.memory == "local":
-        return "--localalloc"
-    if placement.memory == "preferred":
-        return f"--preferred={nodes}"
-    if placement.memory == "interleave":
-        return f"--interleave={nodes}"
-    return f"--membind={nodes}"  # bind and remote
+    options = {
+        "local": "--localalloc",
+        "preferred": f"--preferred={nodes}",
+        "interleave": f"--interleave={nodes}",
+    }
+    # What remains is `bind` and `remote`.
+    return ("numactl", *cpu_option, options.get(placement.memory, f"--membind={nodes}"))
