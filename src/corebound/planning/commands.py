@@ -16,7 +16,6 @@ def command(
     placement: Placement,
     slot: int,
     python: str,
-    worker: tuple[str, ...] = WORKER,
     *,
     gpus: tuple[str, ...] = (),
     openmp: str | None = None,
@@ -31,7 +30,6 @@ def command(
             the runner binds once the worker is ready.
         slot: Index of the worker, counted from 0.
         python: The interpreter of the cell's environment.
-        worker: The arguments of the interpreter; not used for a server.
         gpus: The host's GPUs, by CUDA's names. The cell sees the first ones, as many as it
             requests, and none if it requests none.
         openmp: The OpenMP runtime to preload, as a path or a name; None preloads none.
@@ -56,7 +54,7 @@ def command(
             inherits=inherits,
         )
     launcher = (python, *cell.runtime.launcher) if cell.binding.mode == "launcher" else ()
-    return Command(argv=(*words, *launcher, python, *worker), env=env, inherits=inherits)
+    return Command(argv=(*words, *launcher, python, *WORKER), env=env, inherits=inherits)
 
 
 def without_cpu_binding(command: Command, placement: Placement, slot: int) -> tuple[str, ...]:
