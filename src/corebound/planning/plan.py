@@ -308,7 +308,7 @@ def own_program(workload: AnyWorkload, cell: Cell, placement: Placement) -> tupl
         return ()
     values = placeholder_values(cell, placement, 0)
     if isinstance(workload, models.CommandWorkload):
-        return workload.arguments("command", values) or ()
+        return workload.arguments(values)["command"]
     server = workload.filled(values).server
     return tuple(server.command) if server is not None else ()
 
@@ -319,11 +319,9 @@ def _commands(
     """The commands of a workload by their keys, with placeholders filled; empty for a function."""
     if not isinstance(workload, models.CommandWorkload):
         return {}
-    filled = {key: workload.arguments(key, values) for key in workload.commands()}
     return {
         key: [beside_scenario(words[0], folder), *words[1:]]
-        for key, words in filled.items()
-        if words is not None
+        for key, words in workload.arguments(values).items()
     }
 
 

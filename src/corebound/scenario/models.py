@@ -299,24 +299,17 @@ class CommandWorkload(StrictModel):
         )
         return placeholders_in(" ".join(texts))
 
-    def arguments(self, key: str, values: Mapping[str, str]) -> tuple[str, ...] | None:
-        """One of its commands as arguments to execute, with the values of placeholders.
+    def arguments(self, values: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+        """Its commands by their keys, as arguments to execute, with the values of placeholders.
 
         Other text in braces stays as it is. In a shell, values are quoted.
-
-        Args:
-            key: `command`, `prepare` or `cleanup`.
-            values: The values of placeholders, by name.
-
-        Returns:
-            None if the workload has no such command.
         """
-        words = self.commands().get(key)
-        if words is None:
-            return None
-        if isinstance(words, str):
-            return "/bin/sh", "-c", fill(words, values, shlex.quote)
-        return tuple(fill(word, values) for word in words)
+        return {
+            key: ("/bin/sh", "-c", fill(words, values, shlex.quote))
+            if isinstance(words, str)
+            else tuple(fill(word, values) for word in words)
+            for key, words in self.commands().items()
+        }
 
 
 class MetricSource(StrictModel):
