@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine.topology import cpu_list, parse_cpu_list
-from corebound.scenario.cell import HOST, Binding, Cell, NamedMode, Threads, framework_of
+from corebound.scenario.cell import HOST, Binding, Cell, Threads, framework_of
 from corebound.scenario.models import Claim, Matrix, MatrixEntry, ProfileName, Scenario
 from corebound.scenario.server_workload import ServerWorkload
 from corebound.scenario.settings import SETTINGS, ExistingEnvironment, ExplicitCpus
@@ -251,6 +251,11 @@ def _cell(
             parts[part][field] = value
         elif value is not None:
             parts[part][field] = setting.stored[value]
+    binding = parts["binding"]
+    nodes, mode = binding["memory_nodes"], binding["mode"]
+    binding["memory_nodes"] = () if nodes is None else parse_cpu_list(str(nodes))
+    if isinstance(mode, ExplicitCpus):
+        binding |= {"mode": "cpus", "cpus": parse_cpu_list(str(mode.cpus))}
     fields.pop("environment")
     environment, commit = environment_name(settings["environment"]), fields["commit"]
     framework = fields.pop("framework") or framework_of(environment) or "none"
@@ -259,7 +264,7 @@ def _cell(
     return Cell(
         scenario=scenario.name,
         axes=labels,
-        binding=_resolved_binding(**parts["binding"]),
+        binding=Binding(**binding),
         threads=Threads(**parts["threads"]),
         framework=framework,
         environment=environment if commit is None else f"{environment}@{commit}",
@@ -274,16 +279,6 @@ def _cell(
 def environment_name(environment: LocatedValue) -> str:
     """The name of the environment that a value stands for."""
     return HOST if environment.value is None else environment.text
-
-
-def _resolved_binding(
-    mode: NamedMode | ExplicitCpus, memory_nodes: str | int | None, **options: Any
-) -> Binding:
-    if memory_nodes is not None:
-        options["memory_nodes"] = parse_cpu_list(str(memory_nodes))
-    if isinstance(mode, ExplicitCpus):
-        return Binding(mode="cpus", cpus=parse_cpu_list(str(mode.cpus)), **options)
-    return Binding(mode=mode, **options)
 
 
 def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) -> tuple[Cell, ...]:
