@@ -64,7 +64,7 @@ class _Shared(
     missing: list[str]
 
 
-class _PointsOfLine(
+class _Columns(
     msgspec.Struct,
     frozen=True,
     omit_defaults=True,
@@ -82,29 +82,16 @@ class _PointsOfLine(
     sides: list[tuple[float, float] | None] = []
 
 
-class _Line(_PointsOfLine, frozen=True, kw_only=True):
+class _Line(_Columns, frozen=True, kw_only=True):
     """The same with the series, which has no points of its own there."""
 
     about: Series
 
 
-class _Columns(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The indices of a series' shared columns, and its own columns, as in `_Line`."""
-
-    moment_column: int
-    key_column: int
-    values: bytes
-    lows: bytes
-    highs: bytes
-    launches: list[tuple[float, ...]]
-    missing: bytes
-    sides: list[tuple[float, float] | None]
-
-
 _encoder = msgspec.json.Encoder(enc_hook=codec.encode_points)
 _shared = msgspec.json.Decoder(_Shared)
 _line = msgspec.json.Decoder(_Line, dec_hook=codec.decode_points)
-_points_of_line = msgspec.json.Decoder(_PointsOfLine)
+_points_of_line = msgspec.json.Decoder(_Columns)
 _packed = msgspec.msgpack.Decoder(tuple[_Shared, list[_Columns]])
 
 
@@ -235,7 +222,7 @@ class _SharedParts:
         self._moments = [_look_up(moments, item) for item in shared.moment_columns]
         self._keys = [_look_up(shared.environment_keys, item) for item in shared.key_columns]
 
-    def points(self, columns: _PointsOfLine | _Columns) -> HistoryPoints:
+    def points(self, columns: _Columns) -> HistoryPoints:
         """Decode the columns of a series."""
         return HistoryPoints(
             moments=self._moments[columns.moment_column],
