@@ -152,17 +152,12 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
     """
     rest = iter(lines)
     first = next(rest, b"")
-
-    def read(_schema: int) -> tuple[Series, ...]:
-        unread = _UnreadLines(lines, len(first)) if isinstance(lines, BufferedReader) else None
-        return _series(_shared.decode(first), rest, unread)
-
-    return check_schema(first, SERIES_SCHEMA, read)
+    return check_schema(first, SERIES_SCHEMA, lambda _: _series(first, rest))
 
 
-def _series(
-    shared: _Shared, lines: Iterable[bytes], unread: _UnreadLines | None
-) -> tuple[Series, ...]:
+def _series(first: bytes, lines: Iterator[bytes]) -> tuple[Series, ...]:
+    shared = _shared.decode(first)
+    unread = _UnreadLines(lines, len(first)) if isinstance(lines, BufferedReader) else None
     for at, _, _ in shared.moments:
         validate.moment("at", at)
     parts = _SharedParts(shared)
