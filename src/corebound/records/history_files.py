@@ -119,12 +119,24 @@ def unpack(data: bytes) -> tuple[HistoryPoints, ...]:
 
 def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
     """The parts that series share, and the columns of each."""
-    tables = _Tables()
-    moments = [tables.moment_columns.of(item.points.moments) for item in series]
-    environment_keys = [tables.key_columns.of(item.points.environment_keys) for item in series]
+    commits, missing = _Table[Commit](), _Table[str]()
+    moments = _ObjectTable[Moment, tuple[str, str | None, int]](
+        lambda moment: (moment.at, moment.run, commits.index(moment.commit))
+    )
+    keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda key: key)
+    moment_columns = _ObjectTable[tuple[Moment, ...], bytes](
+        lambda column: _pack("i", moments.all(column))
+    )
+    key_columns = _ObjectTable[tuple[EnvironmentKey, ...], bytes](
+        lambda column: _pack("i", keys.all(column))
+    )
+    indices = [
+        (moment_columns.of(item.points.moments), key_columns.of(item.points.environment_keys))
+        for item in series
+    ]
     # The first line has all reasons. Kept until their series' turn, columns would take memory.
     for item in series:
-        deque(map(tables.missing.index, item.points.missing), maxlen=0)
+        deque(map(missing.index, item.points.missing), maxlen=0)
     all_columns = (
         _Columns(
             moment_column=moment_column,
@@ -133,12 +145,22 @@ def _columns(series: Sequence[Series]) -> tuple[_Shared, Iterator[_Columns]]:
             lows=_pack("d", item.points.lows),
             highs=_pack("d", item.points.highs),
             launches=[*item.points.launches],
-            missing=_pack("i", map(tables.missing.index, item.points.missing)),
+            missing=_pack("i", map(missing.index, item.points.missing)),
             sides=[*item.points.sides],
         )
-        for item, moment_column, key_column in zip(series, moments, environment_keys, strict=True)
+        for item, (moment_column, key_column) in zip(series, indices, strict=True)
     )
-    return tables.first_line(len(series)), all_columns
+    shared = _Shared(
+        schema=SERIES_SCHEMA,
+        series=len(series),
+        commits=commits.values,
+        moments=moments.table.values,
+        moment_columns=moment_columns.table.values,
+        environment_keys=keys.table.values,
+        key_columns=key_columns.table.values,
+        missing=missing.values,
+    )
+    return shared, all_columns
 
 
 def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
@@ -269,37 +291,6 @@ class _ObjectTable(Generic[S, T]):
             if key not in self._indices:
                 self._indices[key] = self.table.index(self._derive(item))
         return map(self._indices.__getitem__, map(id, column))
-
-
-class _Tables:
-    """The parts that series share, collected while the series are processed."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self.missing = _Table[str]()
-        self._commits = _Table[Commit]()
-        self._moments = _ObjectTable[Moment, tuple[str, str | None, int]](
-            lambda moment: (moment.at, moment.run, self._commits.index(moment.commit))
-        )
-        self._keys = _ObjectTable[EnvironmentKey, EnvironmentKey](lambda key: key)
-        self.moment_columns = _ObjectTable[tuple[Moment, ...], bytes](
-            lambda column: _pack("i", self._moments.all(column))
-        )
-        self.key_columns = _ObjectTable[tuple[EnvironmentKey, ...], bytes](
-            lambda column: _pack("i", self._keys.all(column))
-        )
-
-    def first_line(self, series: int) -> _Shared:
-        return _Shared(
-            schema=SERIES_SCHEMA,
-            series=series,
-            commits=self._commits.values,
-            moments=self._moments.table.values,
-            moment_columns=self.moment_columns.table.values,
-            environment_keys=self._keys.table.values,
-            key_columns=self.key_columns.table.values,
-            missing=self.missing.values,
-        )
 
 
 def _pack(kind: str, values: Iterable[float]) -> bytes:
