@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -215,8 +216,10 @@ def keep(
     """
     file = history_files.file_of(project, records)
     # Without new data the file stays untouched, and so does everything derived from it.
-    if not fresh and (known := _known_counts(file, records)) is not None:
-        return _summary(file, known, added=0)
+    if not fresh:
+        with suppress(OSError):
+            if (known := _counts_file(file, records).load()) is not None:
+                return ImportSummary(file=file, added=0, **structs.asdict(known))
     stored = _read_stored(file)
     unit_changes: list[Fault] = []
     if not fresh and stored is not None:
@@ -228,16 +231,12 @@ def keep(
         history_files.keep(project, history, records)
     counts = _count(history)
     _counts_file(file, records).keep(counts)
-    summary = _summary(file, counts, added=counts.points - before)
-    return replace(summary, unit_changes=tuple(unit_changes))
-
-
-def _known_counts(file: Path, records: Path) -> HistoryCounts | None:
-    """The counts of a history that was read before and is unchanged."""
-    try:
-        return _counts_file(file, records).load()
-    except OSError:
-        return None
+    return ImportSummary(
+        file=file,
+        added=counts.points - before,
+        unit_changes=tuple(unit_changes),
+        **structs.asdict(counts),
+    )
 
 
 def _counts_file(file: Path, records: Path) -> CacheFile[HistoryCounts]:
@@ -245,30 +244,22 @@ def _counts_file(file: Path, records: Path) -> CacheFile[HistoryCounts]:
     return CacheFile(HistoryCounts, records, f"counts-{file.stem}", version=version)
 
 
-def _summary(file: Path, counts: HistoryCounts, *, added: int) -> ImportSummary:
-    return ImportSummary(file=file, added=added, **structs.asdict(counts))
-
-
 def _count(history: Sequence[Series]) -> HistoryCounts:
     value_counts = [series.points.value_count for series in history]
-    return HistoryCounts(
-        series=len(history),
-        points=_points(history),
-        values=sum(value_counts),
-        empty=value_counts.count(0),
-        single=value_counts.count(1),
-        reasons=_reasons(history),
-    )
-
-
-def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
     # Points of a stored history are read from its file.
     lacking = (series for series in history if series.points.value_count < len(series.points))
     reasons = Counter(reason for series in lacking for reason in series.points.missing if reason)
     kinds: Counter[str] = Counter()
     for reason, count in reasons.items():
         kinds[reason_kind(reason)] += count
-    return tuple(kinds.most_common())
+    return HistoryCounts(
+        series=len(history),
+        points=_points(history),
+        values=sum(value_counts),
+        empty=value_counts.count(0),
+        single=value_counts.count(1),
+        reasons=tuple(kinds.most_common()),
+    )
 
 
 def _points(history: Sequence[Series]) -> int:
@@ -281,15 +272,11 @@ def _read_stored(file: Path) -> tuple[Series, ...] | None:
     except FileNotFoundError:
         return None
     except (OSError, UnreadableError) as error:
-        raise _unreadable(file, error) from error
-
-
-def _unreadable(file: Path, error: Exception) -> InputError:
-    return InputError(
-        what=f"the earlier import cannot be read: {error}.",
-        where=str(file),
-        fix="Delete the file and import everything again.",
-    )
+        raise InputError(
+            what=f"the earlier import cannot be read: {error}.",
+            where=str(file),
+            fix="Delete the file and import everything again.",
+        ) from error
 
 
 # A machine, a benchmark and an environment.
