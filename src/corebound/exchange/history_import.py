@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -287,21 +287,9 @@ _NAME = re.compile(r"(^|,)[^,=]*=")
 _TIME, _NS = "ns", 1e9
 
 
-class UnifiedSeries(NamedTuple):
-    """Stored and new series, without the same results under two names.
-
-    Attributes:
-        stored: The stored series that no new one replaces.
-        fresh: All new series; those of removed benchmarks have the stored names.
-    """
-
-    stored: Sequence[Series]
-    fresh: Sequence[Series]
-
-
 def unify_names(
     stored: Sequence[Series], fresh: Sequence[Series], removed: Container[str]
-) -> UnifiedSeries:
+) -> tuple[Sequence[Series], Sequence[Series]]:
     """Give each series one name: the new one, as if everything were imported at once.
 
     A stored and a new series are the same if the new one contains all stored points with equal
@@ -312,6 +300,10 @@ def unify_names(
         stored: Series from earlier imports, with unique ids.
         fresh: Series read now, with unique ids.
         removed: The benchmarks that benchmarks.json lacks.
+
+    Returns:
+        The stored series that no new one replaces, and all new ones; those of removed benchmarks
+        have the stored names.
     """
     stored_by_id = {series.id: series for series in stored}
     fresh_by_id = {series.id: series for series in fresh}
@@ -333,9 +325,9 @@ def unify_names(
     replaced = {
         series.id for id_, series in matched.items() if id_ not in unchanged
     } - fresh_by_id.keys()
-    return UnifiedSeries(
-        stored=[series for id_, series in stored_by_id.items() if id_ not in replaced],
-        fresh=[
+    return (
+        [series for id_, series in stored_by_id.items() if id_ not in replaced],
+        [
             _with_stored_names(unchanged[id_], series) if id_ in unchanged else series
             for id_, series in fresh_by_id.items()
         ],
