@@ -390,7 +390,8 @@ class SeriesBuilder:
                 version = "" if row[2] is None else str(row[2])
                 key = keys.get(version)
                 if key is None:
-                    key = keys[version] = _environment_key(file.facets, version)
+                    facets = [(label(facet), label(value)) for facet, value in file.facets]
+                    key = keys[version] = (*facets, (VERSION, version[:_VERSION_LENGTH]))
                 rows.add(number, key, row)
             except DAMAGES as error:
                 damaged.append((name, repr(error)))
@@ -443,11 +444,6 @@ class SeriesBuilder:
         return tuple(sorted(series, key=lambda item: item.id))
 
 
-def _environment_key(facets: EnvironmentKey, version: str) -> EnvironmentKey:
-    labelled = tuple((label(name), label(value)) for name, value in facets)
-    return (*labelled, (VERSION, version[:_VERSION_LENGTH]))
-
-
 def moment(date_ms: int) -> str:
     """ISO 8601 in UTC, to the second.
 
@@ -466,6 +462,7 @@ def _series(
     project: Project, host: str, benchmark: str, cell: str, points: HistoryPoints
 ) -> Series:
     entry = _benchmark_of(project, benchmark)
+    margins = [margin for pattern, margin in project.thresholds if pattern.match(benchmark)]
     return Series(
         project=project.name,
         host=host,
@@ -474,7 +471,8 @@ def _series(
         title=label(entry.title),
         cell=cell,
         unit="ns" if entry.unit == "seconds" else label(entry.unit),
-        margin=_margin(project, benchmark),
+        # As in asv.
+        margin=max(margins, default=project.margin),
         reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
         points=points,
         confidence=_CONFIDENCE,
@@ -487,9 +485,3 @@ def _series(
             else "primary"
         ),
     )
-
-
-def _margin(project: Project, benchmark: str) -> float:
-    """The largest of the matching thresholds, as in asv."""
-    margins = [margin for pattern, margin in project.thresholds if pattern.match(benchmark)]
-    return max(margins, default=project.margin)
