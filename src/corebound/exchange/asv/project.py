@@ -94,6 +94,9 @@ def read(
     unchanged = _cached_sources(records, name or project_layout.name, settings) if records else {}
     unread = reader.unread(project_layout.results, unchanged, faults)
     commits = _commits(repository, unread.commits, warnings, is_required=repo is not None)
+    commit_url = project_layout.commit_url
+    if commit_url is None and repository is not None and commits is not None:
+        commit_url = layout.commit_url_of(origin(repository))
     project = Project(
         name=name or project_layout.name,
         benchmarks=reader.read_benchmarks(project_layout.results, warnings),
@@ -101,8 +104,7 @@ def read(
         thresholds=project_layout.thresholds,
         margin=MARGIN,
         secondary=project_layout.secondary,
-        commit_url=project_layout.commit_url
-        or (None if commits is None else _origin_url(repository)),
+        commit_url=commit_url,
     )
     files = _Files(project, unread, needs_commits=repository is not None)
     builder = SeriesBuilder(project)
@@ -189,11 +191,6 @@ class _Files:
             if not damaged and not (self._needs_commits and file.commit not in commits):
                 self.sources[reader.name_of(source)] = entry
             self._keys.add((file.machine or "", file.environment, file.commit))
-
-
-def _origin_url(repo: Path | None) -> str | None:
-    """The address that shows the commits of a clone, derived from its origin."""
-    return None if repo is None else layout.commit_url_of(origin(repo))
 
 
 def _commits(
