@@ -32,6 +32,7 @@ from corebound.records.run_record import Commit
 
 S = TypeVar("S")
 T = TypeVar("T")
+_FOLDER = "histories"
 # The index for a missing value in a column of indices.
 _NONE = -1
 # Series are used a benchmark at a time, or as many as share a search for changes.
@@ -324,11 +325,7 @@ def _look_up(table: Sequence[T], indices: bytes) -> tuple[T, ...]:
 
 def file_of(project: str, records: Path) -> Path:
     """The file of a project's series; the project's name may have any characters."""
-    return documents.file_in(_folder_of(records), project.encode())
-
-
-def _folder_of(records: Path) -> Path:
-    return records / "histories"
+    return documents.file_in(records / _FOLDER, project.encode())
 
 
 def keep(project: str, series: Sequence[Series], records: Path) -> Path:
@@ -357,7 +354,7 @@ def read(file: Path) -> tuple[Series, ...]:
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
     """All stored series, by id, and the files that are not valid."""
     histories, faults = documents.read_all(
-        _folder_of(records),
+        records / _FOLDER,
         decode,
         what="this history",
         fix="Delete the file and import the history again.",
