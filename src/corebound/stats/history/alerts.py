@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from corebound.records.decisions import ChangeLocation, Confirmation, Decision, State
+from corebound.records.decisions import Confirmation, Decision, State
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import axes_of_key
 from corebound.stats.history.early_warnings import RERUN_EXPIRES_POINTS, is_final, raises_alarm
@@ -233,7 +233,7 @@ def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
     matching = [
         decision
         for decision in decisions
-        if decision.id == change.id or _overlaps(decision.location, change)
+        if decision.id == change.id or decision.location.overlaps(change.location)
     ]
     return matching[-1] if matching else None
 
@@ -243,7 +243,7 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
     matching = [
         confirmation
         for confirmation in confirmations
-        if confirmation.id == change.id or _overlaps(confirmation.location, change)
+        if confirmation.id == change.id or confirmation.location.overlaps(change.location)
     ]
     latest = max(matching, key=lambda confirmation: confirmation.at, default=None)
     if latest is None or is_final(
@@ -256,10 +256,6 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
         point.value is not None and point.at > latest.last_point for point in change.series.points
     )
     return latest if since < RERUN_EXPIRES_POINTS else None
-
-
-def _overlaps(location: ChangeLocation, change: Change) -> bool:
-    return location.overlaps(change.location)
 
 
 def _is_present_since(change: Change, moment: str) -> bool:
