@@ -435,7 +435,8 @@ def _contains(complete: Series, part: Series) -> bool:
         )
         if match is None or moment_key(match[0]) != key:
             return False
-        if not _equal(match[1] * whole_scale, value * part_scale):
+        own, others = match[1] * whole_scale, value * part_scale
+        if own != others and not (math.isnan(own) and math.isnan(others)):
             return False
     return True
 
@@ -448,10 +449,6 @@ def _starts_with(complete: Series, part: Series) -> bool:
         and complete.points.values[:n].tobytes() == part.points.values.tobytes()
         and complete.points.moments[:n] == part.points.moments
     )
-
-
-def _equal(value: float, other: float) -> bool:
-    return value == other or (math.isnan(value) and math.isnan(other))
 
 
 def _scale(series: Series, other: Series) -> float:
