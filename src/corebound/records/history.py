@@ -425,14 +425,13 @@ class PointsSummary(Struct, frozen=True, kw_only=True):
 
     points: int
     value_count: int
-    latest_moment: tuple[str, str | None, Commit | None]
+    latest_moment: Moment
 
     @classmethod
     def of(cls, points: HistoryPoints) -> PointsSummary:
         """Summarise at least one point."""
-        at, run, commit = points.latest_moment
         return cls(
-            points=len(points), value_count=points.value_count, latest_moment=(at, run, commit)
+            points=len(points), value_count=points.value_count, latest_moment=points.latest_moment
         )
 
 
@@ -497,7 +496,7 @@ class UnreadPoints(HistoryPoints):
     @property
     def latest_moment(self) -> Moment:
         """The moment of the last point."""
-        return Moment(*self._summary.latest_moment)
+        return self._summary.latest_moment
 
 
 def _point(row: _Row) -> HistoryPoint:
