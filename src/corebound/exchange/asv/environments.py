@@ -123,16 +123,15 @@ def first_names(sources: Iterable[Source]) -> FirstNames:
         for first in (
             min(
                 by_environment,
-                key=lambda candidate: (min(_dates(by_environment[candidate])), candidate),
+                key=lambda candidate: (
+                    min(source.date_ms for source in by_environment[candidate]),
+                    candidate,
+                ),
             ),
         )
         for name in by_environment
         if name != first
     }
-
-
-def _dates(sources: Iterable[Source]) -> Iterator[int]:
-    return (source.date_ms for source in sources)
 
 
 def _share_a_commit(groups: Collection[Collection[Source]]) -> bool:
