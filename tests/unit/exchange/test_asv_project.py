@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corebound.errors import Fault, InputError
 from corebound.exchange import history_import
-from corebound.exchange.asv import project, reader, results
+from corebound.exchange.asv import layout, project, reader, results
 from corebound.exchange.asv.environments import MergeOptions
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.reading import Unreadable
@@ -28,7 +28,7 @@ from support.asv_projects import (
     result_tree,
 )
 
-NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
+NO_PROJECT = Project(layout=layout.AsvLayout(name="p", results=Path()), benchmarks={}, commits={})
 
 
 def read(folder: Path) -> project.AsvResults:

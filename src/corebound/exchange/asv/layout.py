@@ -38,10 +38,13 @@ class AsvLayout(Struct, frozen=True, kw_only=True):
     """The locations and settings of an asv project.
 
     Attributes:
+        name: The name given by the user or by asv.conf.json, else that of a folder.
         configuration: Its asv.conf.json, if there is one.
         repo: Its repository, if that is a folder on this host.
-        thresholds, secondary: As in `Project`.
-        commit_url: As in `Project`.
+        thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the smallest
+            relevant change in them.
+        secondary: Patterns of benchmarks that are secondary.
+        commit_url: The prefix that asv puts before a hash to show a commit; None if unknown.
         is_guessed: Whether the name is only that of a folder.
     """
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import Fault, HostError, InputError
 from corebound.exchange.asv import environments, layout, reader
@@ -20,8 +21,6 @@ from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
 
-# The margin of benchmarks without a threshold in asv.conf.json: that of corebound's scenarios.
-MARGIN = 0.02
 _NO_DATE = "its commit has no date."
 _NO_DATE_FIX = "Name the project's repository with --repo."
 
@@ -87,24 +86,22 @@ def read(
     if project_layout.is_guessed and not layout.holds_results(project_layout.results):
         # A folder may have the results of many projects below it.
         raise _no_results(project_layout.results, ())
+    if name:
+        project_layout = replace(project_layout, name=name, is_guessed=False)
     warnings: list[Fault] = []
     faults: list[Fault] = []
     repository = repo or project_layout.repo
     settings = _settings(project_layout, repository, merge_options)
-    unchanged = _cached_sources(records, name or project_layout.name, settings) if records else {}
+    unchanged = _cached_sources(records, project_layout.name, settings) if records else {}
     unread = reader.unread(project_layout.results, unchanged, faults)
     commits = _commits(repository, unread.commits, warnings, is_required=repo is not None)
-    commit_url = project_layout.commit_url
-    if commit_url is None and repository is not None and commits is not None:
+    if project_layout.commit_url is None and repository is not None and commits is not None:
         commit_url = layout.commit_url_of(origin(repository))
+        project_layout = replace(project_layout, commit_url=commit_url)
     project = Project(
-        name=name or project_layout.name,
+        layout=project_layout,
         benchmarks=reader.read_benchmarks(project_layout.results, warnings),
         commits=commits or {},
-        thresholds=project_layout.thresholds,
-        margin=MARGIN,
-        secondary=project_layout.secondary,
-        commit_url=commit_url,
     )
     files = _Files(project, unread, needs_commits=repository is not None)
     builder = SeriesBuilder(project)
@@ -119,8 +116,8 @@ def read(
     series = builder.series()
     renamed = deduplicate(environments.rename_environments(series, names))
     return AsvResults(
-        project=project.name,
-        is_guessed=name is None and project_layout.is_guessed,
+        project=project_layout.name,
+        is_guessed=project_layout.is_guessed,
         series=tuple(sorted(renamed, key=lambda item: item.id)),
         files=len(files.entries),
         unknown=None if commits is None else len({*files.hashes} - commits.keys()),

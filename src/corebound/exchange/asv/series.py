@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.exchange.asv.environments import cells_of, host_of
+from corebound.exchange.asv.layout import AsvLayout
 from corebound.exchange.asv.results import DAMAGES, BenchmarkEntry, ResultFile, Row, unit_of
 from corebound.exchange.measures import more_is_better
 from corebound.exchange.points import (
@@ -323,6 +324,8 @@ def _reorder(columns: Sequence[Sequence[T]], order: _FileOrder) -> Sequence[T]:
 # A machine, a benchmark and the key of a cell.
 _Key: TypeAlias = tuple[str, str, str]
 _VERSION_LENGTH = 12
+# The margin of benchmarks without a threshold in asv.conf.json: that of corebound's scenarios.
+_MARGIN = 0.02
 # The confidence of asv's intervals, `ci_99`.
 _CONFIDENCE = 0.99
 
@@ -331,23 +334,14 @@ class Project(Struct, frozen=True, kw_only=True):
     """The project that a history belongs to.
 
     Attributes:
-        name: The name given by the user or by asv.conf.json.
+        layout: Its settings.
         benchmarks: What is known of them, by name.
         commits: The repository's data about them, by hash; unknown ones are missing.
-        thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the
-            smallest relevant change in them.
-        margin: The smallest relevant change in all other benchmarks.
-        secondary: Patterns of benchmarks that are secondary.
-        commit_url: The prefix that asv puts before a hash to show a commit; None if unknown.
     """
 
-    name: str
+    layout: AsvLayout
     benchmarks: Mapping[str, BenchmarkEntry]
     commits: Mapping[str, Commit]
-    thresholds: Sequence[tuple[re.Pattern[str], float]]
-    margin: float
-    secondary: Sequence[re.Pattern[str]] = ()
-    commit_url: str | None = None
 
 
 class SeriesBuilder:
@@ -462,9 +456,10 @@ def _series(
     project: Project, host: str, benchmark: str, cell: str, points: HistoryPoints
 ) -> Series:
     entry = _benchmark_of(project, benchmark)
-    margins = [margin for pattern, margin in project.thresholds if pattern.match(benchmark)]
+    layout = project.layout
+    margins = [margin for pattern, margin in layout.thresholds if pattern.match(benchmark)]
     return Series(
-        project=project.name,
+        project=layout.name,
         host=host,
         host_name=host,
         scenario=label(benchmark),
@@ -472,16 +467,16 @@ def _series(
         cell=cell,
         unit="ns" if entry.unit == "seconds" else label(entry.unit),
         # As in asv.
-        margin=max(margins, default=project.margin),
+        margin=max(margins, default=_MARGIN),
         reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
         points=points,
         confidence=_CONFIDENCE,
-        commit_url=project.commit_url,
+        commit_url=layout.commit_url,
         code=entry.code,
         more_is_better=more_is_better(entry.unit),
         importance=(
             "secondary"
-            if any(pattern.match(benchmark) for pattern in project.secondary)
+            if any(pattern.match(benchmark) for pattern in layout.secondary)
             else "primary"
         ),
     )
