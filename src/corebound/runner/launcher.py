@@ -267,7 +267,21 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 limit_s = min(server.timeout_s, job.share_s or math.inf)
                 server = replace(server, counting=counting, traffic=traffic, timeout_s=limit_s)
                 return serve(server, supervision, tick)
-            spec = _launch_spec(job, planned.placement, self._python_path, folder)
+            own = planned.working_directory
+            spec = LaunchSpec(
+                placement=planned.placement,
+                commands=planned.commands,
+                requests=requests(job),
+                threads_asked=planned.requests[0].intra_op,
+                timeout_s=planned.measure.timeout_s,
+                share_s=job.share_s,
+                python_path=self._python_path,
+                scratch=folder,
+                cpu_quota=planned.cell.cpu_quota,
+                cell=planned.cell,
+                files=planned.files,
+                working_directory=Path(own) if own else None,
+            )
             if job.kind == "measure":
                 others = tuple(other.pid for other in self.supervisions if other is not supervision)
                 spec = replace(spec, counting=counting, role=role, other_supervisors=others)
@@ -315,24 +329,6 @@ def launcher(
         on_gpus=replace(on_cpus, gpus=host_sampler.gpu_sampler(gpus=gpus)),
         supervisions=[supervision],
         stack=stack,
-    )
-
-
-def _launch_spec(job: Job, placement: Placement, python_path: Path, scratch: Path) -> LaunchSpec:
-    planned = job.planned
-    return LaunchSpec(
-        placement=placement,
-        commands=planned.commands,
-        requests=requests(job),
-        threads_asked=planned.requests[0].intra_op,
-        timeout_s=planned.measure.timeout_s,
-        share_s=job.share_s,
-        python_path=python_path,
-        scratch=scratch,
-        cpu_quota=planned.cell.cpu_quota,
-        cell=planned.cell,
-        files=planned.files,
-        working_directory=Path(planned.working_directory) if planned.working_directory else None,
     )
 
 
