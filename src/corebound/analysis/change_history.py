@@ -294,12 +294,12 @@ def build_change_history(
             (result.scenario.name, cell.key): cell for result in results for cell in result.planned
         },
         retired_series=retired,
-        too_short=frozenset(entry.id for entry in analysis.too_short),
+        too_short=analysis.too_short,
         failing={
             entry.series.id: entry
             for entry in failing(entry for entry in suite if entry.id not in retired)
         },
-        not_analysed={entry.series.id: entry.reason for entry in analysis.not_analysed},
+        not_analysed=analysis.not_analysed,
         environments=_environments(suite),
     )
     return assess_history(history, decisions, confirmations)

@@ -273,16 +273,16 @@ def test_only_figures_under_the_latest_circumstances_count() -> None:
         ),
     )
 
-    assert analyse([whole]).too_short == ()
-    assert analyse([moved]).too_short == (moved,)
+    assert not analyse([whole]).too_short
+    assert analyse([moved]).too_short == {moved.id}
 
 
 def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> None:
     gaps = a_series([1e6, None] * (ENOUGH - 1))
     failed = a_series([None] * 3)
 
-    assert analyse([gaps]).too_short == (gaps,)
-    assert analyse([failed]).too_short == ()
+    assert analyse([gaps]).too_short == {gaps.id}
+    assert not analyse([failed]).too_short
 
 
 @pytest.mark.parametrize(

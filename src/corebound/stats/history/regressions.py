@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import math
 import traceback
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -111,13 +111,6 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-class NotAnalysed(Struct, frozen=True, kw_only=True):
-    """A series whose analysis failed, and the error in one line."""
-
-    series: Series
-    reason: str
-
-
 class Analysis(Struct, frozen=True, kw_only=True):
     """The results of analysing a suite's histories.
 
@@ -125,16 +118,16 @@ class Analysis(Struct, frozen=True, kw_only=True):
         changes: Every change point of every series, largest first.
         early_warnings: The series whose last two points stand out, before the detectors can
             confirm a change; largest first, and none is `clear`.
-        too_short: The series that cannot show a change yet, in their order. Only values from the
-            latest environment count, because no commit accounts for differences from earlier ones.
-            A series without any such value failed, and is not included.
-        not_analysed: The series whose analysis failed, by id.
+        too_short: The ids of series that cannot show a change yet. Only values from the latest
+            environment count, because no commit accounts for differences from earlier ones. A
+            series without any such value failed, and is not included.
+        not_analysed: Why the analysis of a series failed, in one line, by its id.
     """
 
     changes: tuple[Change, ...]
     early_warnings: tuple[Change, ...]
-    too_short: tuple[Series, ...]
-    not_analysed: tuple[NotAnalysed, ...]
+    too_short: frozenset[str]
+    not_analysed: Mapping[str, str]
 
 
 class Failing(Struct, frozen=True, kw_only=True):
@@ -262,18 +255,18 @@ def analyse(
 
     change_points: list[tuple[Series, ChangePoint]] = []
     early: list[Change] = []
-    too_short: list[Series] = []
-    not_analysed: list[NotAnalysed] = []
+    too_short: set[str] = set()
+    not_analysed: dict[str, str] = {}
     size = min(max(len(suite) // _PARTS, _LEAST_TOGETHER), _MOST_TOGETHER)
     together = [suite[at : at + size] for at in range(0, len(suite), size)]
     done = 0
     for several, (results, cached) in zip(together, mapper(analyse_several, together), strict=True):
         for series, result in zip(several, results, strict=True):
             if result.error is not None:
-                not_analysed.append(NotAnalysed(series=series, reason=result.error))
+                not_analysed[series.id] = result.error
             change_points += [(series, change_point) for change_point in result.change_points]
             if 0 < result.values < min_values_to_detect():
-                too_short.append(series)
+                too_short.add(series.id)
             if result.early is not None:
                 early.append(Change(series=series, change_point=result.early, clear=False))
         segment_cache.merge(cached)
@@ -282,8 +275,8 @@ def analyse(
     return Analysis(
         changes=tuple(sorted(_correct_over_suite(change_points), key=_largest_first)),
         early_warnings=tuple(sorted(early, key=_largest_first)),
-        too_short=tuple(too_short),
-        not_analysed=tuple(sorted(not_analysed, key=lambda failure: failure.series.id)),
+        too_short=frozenset(too_short),
+        not_analysed=not_analysed,
     )
 
 
