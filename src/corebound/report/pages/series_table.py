@@ -86,18 +86,14 @@ def _modules(project: str, rows: Sequence[Content], *, is_retired: bool) -> Iter
     title = f"{project}, {title}" if project else capital(title)
     if is_retired:
         title += f", {last_day(last_moment(series for row in rows for series in row.all_series))}"
-    if len(rows) <= MOST_OPEN:
-        yield _group(title, rows)
-        return
+    is_split = len(rows) > MOST_OPEN
     for module, members in itertools.groupby(
-        rows, key=lambda row: row.series.scenario.partition(".")[0]
+        rows, key=lambda row: row.series.scenario.partition(".")[0] if is_split else ""
     ):
-        yield _group(f"{title}: {module}", tuple(members))
-
-
-def _group(title: str, rows: Sequence[Content]) -> SeriesGroup:
-    ordered = sorted(rows, key=lambda row: not is_primary(row.series))
-    return SeriesGroup(title=title, rows=tuple(ordered))
+        yield SeriesGroup(
+            title=f"{title}: {module}" if is_split else title,
+            rows=tuple(sorted(members, key=lambda row: not is_primary(row.series))),
+        )
 
 
 def _row(all_series: Sequence[Series], history: ChangeHistory) -> Content:
