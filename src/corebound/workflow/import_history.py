@@ -93,22 +93,30 @@ def import_asv(
         removed=source.removed,
     )
     asv_project.keep_sources(records, source)
-    faults = [*source.faults, *history.unit_changes]
-    if merge_options.machine is None:
-        faults += _warn_of_machines(folder, source, history)
-    if not merge_options.under_test:
-        faults += _warn_of_versions(folder, source, history)
-    return ImportedProject(source=source, history=history, faults=tuple(faults))
+    faults = (
+        *source.faults,
+        *history.unit_changes,
+        *_warn_of_single(folder, source, history, merge_options),
+    )
+    return ImportedProject(source=source, history=history, faults=faults)
 
 
-def _are_single(history: ImportSummary) -> bool:
-    """Whether most series have a single result."""
-    return history.single * 2 > history.series
-
-
-def _warn_of_versions(folder: Path, source: AsvResults, history: ImportSummary) -> Iterator[Fault]:
-    """Warn if most series belong to a requirement's version that occurs at one commit only."""
-    if source.commit_specific and _are_single(history):
+def _warn_of_single(
+    folder: Path, source: AsvResults, history: ImportSummary, merge_options: MergeOptions
+) -> Iterator[Fault]:
+    """Warn if most series have a single result, and of what may be the reason."""
+    if history.single * 2 <= history.series:
+        return
+    machines = len({series.host for series in source.series})
+    if merge_options.machine is None and machines >= _MANY_MACHINES:
+        yield Fault(
+            file=str(folder),
+            line=None,
+            what=f"the results are from {machines:,} machines, so most series have one result.",
+            fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
+            " with --machine NAME, which treats them as one.",
+        )
+    if source.commit_specific and not merge_options.under_test:
         name = source.commit_specific[0]
         yield Fault(
             file=str(folder),
@@ -116,17 +124,4 @@ def _warn_of_versions(folder: Path, source: AsvResults, history: ImportSummary) 
             what=f"each commit was measured with another {name}, so most series have one result.",
             fix=f"If {name} is what is measured, delete {history.file} and import again"
             f" with --under-test {shlex.quote(name)}, which continues series across versions.",
-        )
-
-
-def _warn_of_machines(folder: Path, source: AsvResults, history: ImportSummary) -> Iterator[Fault]:
-    """Warn if most series belong to a machine that measured only once."""
-    machines = len({series.host for series in source.series})
-    if machines >= _MANY_MACHINES and _are_single(history):
-        yield Fault(
-            file=str(folder),
-            line=None,
-            what=f"the results are from {machines:,} machines, so most series have one result.",
-            fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
-            " with --machine NAME, which treats them as one.",
         )
