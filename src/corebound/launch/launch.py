@@ -33,25 +33,23 @@ from corebound.scenario.cell import Cell
 from corebound.worker import protocol
 
 LOG_TAIL_BYTES = 8_192
-
-
-def tail(file: Path) -> str:
-    """The last `LOG_TAIL_BYTES` of a launch's log; empty if there is no log."""
-    try:
-        with file.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - LOG_TAIL_BYTES))
-            return stream.read().decode("utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
-
-
-def link_files(files: Mapping[str, str], folder: Path) -> None:
-    """Make a working directory with links to files, by their paths in it."""
-    folder.mkdir()
-    for name, file in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(file)
+_DEVIATED_FIX = (
+    "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
+    " or adapt the cell."
+)
+# What a share leaves for iterations, and at least, in seconds: the start may have used it up. The
+# rest is for an iteration that has begun, and for the end of the launch.
+_ITERATING_SHARE = 0.9
+_ENDING_S = 0.2
+_LEAST_LEFT_S = 0.5
+# How long a worker may take to exit after its work: atexit handlers, pools.
+EXIT_S = 10.0
+# How often to check whether the run has been interrupted while others have their turn, and whether
+# memory is short while all import.
+_TICK_S = 1.0
+_IMPORT_TICK_S = 0.1
+# Grace period for processes that end by themselves, such as a helper whose parent just exited.
+GRACE_S = 0.2
 
 
 class LaunchResult(Struct, frozen=True, kw_only=True):
@@ -85,28 +83,6 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
     least_iteration_ns: int | None = None
 
 
-def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
-    """The reason and the fix for a launch that passed its deadline."""
-    return (
-        f"the launch was still in `{phase}` after {round(timeout_s, 2):g} s.",
-        "Increase `measure.timeout_s`, or reduce the iterations.",
-    )
-
-
-def too_slow(reason: str) -> tuple[str, str]:
-    """The reason and the fix for a launch that timed out because of a budget.
-
-    Args:
-        reason: As of `timed_out`.
-    """
-    return f"too slow for this budget: {reason}", "Use a larger --budget."
-
-
-def deviated(evidence: Sequence[str]) -> str:
-    """The reason for a launch that is invalid because it deviated from its request."""
-    return f"the launch did not run as requested: {'; '.join(evidence)}."
-
-
 class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     """Everything that any kind of launch needs, fully resolved: no lookups happen later.
 
@@ -129,25 +105,6 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     share_s: float | None = None
     counting: CounterSupport = field(default_factory=CounterSupport)
     cpu_quota: float | None = None
-
-
-_DEVIATED_FIX = (
-    "Find what rebinds its threads, sets their number or moves them to another cgroup. Remove it,"
-    " or adapt the cell."
-)
-# What a share leaves for iterations, and at least, in seconds: the start may have used it up. The
-# rest is for an iteration that has begun, and for the end of the launch.
-_ITERATING_SHARE = 0.9
-_ENDING_S = 0.2
-_LEAST_LEFT_S = 0.5
-# How long a worker may take to exit after its work: atexit handlers, pools.
-EXIT_S = 10.0
-# How often to check whether the run has been interrupted while others have their turn, and whether
-# memory is short while all import.
-_TICK_S = 1.0
-_IMPORT_TICK_S = 0.1
-# Grace period for processes that end by themselves, such as a helper whose parent just exited.
-GRACE_S = 0.2
 
 
 class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
@@ -223,7 +180,8 @@ class _Session:
 
     def run(self) -> LaunchResult:
         status: Status = "ok"
-        reason: tuple[str | None, str | None] = (None, None)
+        reason: str | None = None
+        fix: str | None = None
         ended_by: protocol.EndedBy | None = None
         try:
             self._start()
@@ -237,16 +195,17 @@ class _Session:
         except _TimedOutError:
             self._is_cut = self._has_share
             limit_s = self._spec.share_s if self._is_cut else None
-            timed = timed_out(self._phase(), limit_s or self._spec.timeout_s)
-            status, reason = "timed-out", timed
+            status = "timed-out"
+            reason, fix = timed_out(self._phase(), limit_s or self._spec.timeout_s)
             if self._is_cut:
-                status, reason = "dropped", too_slow(timed[0])
+                status = "dropped"
+                reason, fix = too_slow(reason)
         except _WorkerFailedError:
             failure = self._failure()
-            status, reason = "failed", (f"in `{failure.during}`: {failure.what}", failure.fix)
+            status, reason, fix = "failed", f"in `{failure.during}`: {failure.what}", failure.fix
             ended_by = failure.ended_by
         except LaunchError as error:
-            status, reason = "failed", (error.what, error.fix)
+            status, reason, fix = "failed", error.what, error.fix
         finally:
             is_ended = status in {"dropped", "timed-out"}
             least_iteration_ns = self._least_iteration_ns() if is_ended else None
@@ -257,12 +216,11 @@ class _Session:
         workers = self._workers()
         evidence = self._evidence(workers) if status == "ok" else ()
         if evidence:
-            status = "invalid"
-            reason = (deviated(evidence), _DEVIATED_FIX)
+            status, reason, fix = "invalid", deviated(evidence), _DEVIATED_FIX
         return LaunchResult(
             status=status,
-            reason=reason[0],
-            fix=reason[1],
+            reason=reason,
+            fix=fix,
             evidence=evidence,
             duration_ns=max(elapsed_ns - others_ns, 0),
             overhead_ns=elapsed_ns - self._worker_span_ns(),
@@ -527,7 +485,7 @@ class _Session:
             self._quota,
             self._monitor.quota,
             ran_ns=host.total("ran_ns") if host else None,
-            timed_ns=host.duration_ms * 1_000_000 if host else 0,
+            timed_ns=timed_ns(host, None),
             cpus=len(host.cpus) if host else 0,
         )
         pauses = self._pauses()
@@ -559,3 +517,44 @@ class _Session:
         if not ends:
             return 0
         return max(ended for _, ended in ends) - min(began for began, _ in ends)
+
+
+def timed_out(phase: str, timeout_s: float) -> tuple[str, str]:
+    """The reason and the fix for a launch that passed its deadline."""
+    return (
+        f"the launch was still in `{phase}` after {round(timeout_s, 2):g} s.",
+        "Increase `measure.timeout_s`, or reduce the iterations.",
+    )
+
+
+def too_slow(reason: str) -> tuple[str, str]:
+    """The reason and the fix for a launch that timed out because of a budget.
+
+    Args:
+        reason: As of `timed_out`.
+    """
+    return f"too slow for this budget: {reason}", "Use a larger --budget."
+
+
+def deviated(evidence: Sequence[str]) -> str:
+    """The reason for a launch that is invalid because it deviated from its request."""
+    return f"the launch did not run as requested: {'; '.join(evidence)}."
+
+
+def tail(file: Path) -> str:
+    """The last `LOG_TAIL_BYTES` of a launch's log; empty if there is no log."""
+    try:
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - LOG_TAIL_BYTES))
+            return stream.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def link_files(files: Mapping[str, str], folder: Path) -> None:
+    """Make a working directory with links to files, by their paths in it."""
+    folder.mkdir()
+    for name, file in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(file)
