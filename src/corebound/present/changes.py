@@ -181,14 +181,6 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     history: change_history.ChangeHistory
     number: int = 0
 
-    @classmethod
-    def of(cls, changes: Sequence[Change], history: change_history.ChangeHistory) -> ChangeGroup:
-        """One of the groups of `group_changes`."""
-        largest_first = sorted(
-            changes, key=lambda change: (-abs(change.change_point.ratio - 1), change.id)
-        )
-        return cls(changes=tuple(largest_first), history=history)
-
     @property
     def change(self) -> Change:
         """The largest of them."""
@@ -341,14 +333,14 @@ def summary_table(changes: Sequence[Change]) -> Table:
 
 def group_changes(
     changes: Sequence[Change], history: change_history.ChangeHistory
-) -> tuple[tuple[Change, ...], ...]:
+) -> tuple[ChangeGroup, ...]:
     """Group changes that may come from one commit.
 
     Changes of one scenario, host, direction and status are grouped if their ranges share a moment.
     The range that ends first defines a group, which includes all changes that began before its end.
 
     Args:
-        changes: Changes; groups and their members keep this order.
+        changes: Changes; groups keep this order.
     """
     alike: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
@@ -360,12 +352,11 @@ def group_changes(
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
     order = {change.id: index for index, change in enumerate(changes)}
-    groups = [
-        tuple(sorted(group, key=lambda change: order[change.id]))
-        for changes in alike.values()
-        for group in triage.group_overlapping(changes)
-    ]
-    return tuple(sorted(groups, key=lambda group: order[group[0].id]))
+    groups = [group for own in alike.values() for group in triage.group_overlapping(own)]
+    groups.sort(key=lambda group: min(order[change.id] for change in group))
+    for group in groups:
+        group.sort(key=lambda change: (-abs(change.change_point.ratio - 1), change.id))
+    return tuple(ChangeGroup(changes=tuple(group), history=history) for group in groups)
 
 
 def change_table(

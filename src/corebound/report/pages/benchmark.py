@@ -25,7 +25,7 @@ from corebound.analysis.series_wording import last_measured
 from corebound.analysis.suggested_commands import NO_COMMAND
 from corebound.analysis.triage import group_failures
 from corebound.analysis.wording import Text, TextSpan, capital, count, day, rich, strong
-from corebound.present.changes import ChangeGroup, group_changes
+from corebound.present.changes import group_changes
 from corebound.present.sections import Fact
 from corebound.records.history import Series, reason_kind
 from corebound.report.elements import Content, Head, Hero, Page, occurrence_numbers
@@ -241,7 +241,7 @@ def _events_of_series(
     return {
         change.series.id: event
         for event, group in enumerate(group_changes(changes, history))
-        for change in group
+        for change in group.changes
         if _change_priority(change, history) == priorities[change.series.id]
     }
 
@@ -357,21 +357,24 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
     """Changes that may come from one commit each, by number of series; empty if there is one."""
     if len(benchmark.series) == 1:
         return []
-    groups = sorted(group_changes(changes, benchmark.history), key=len, reverse=True)
+    groups = sorted(
+        group_changes(changes, benchmark.history), key=lambda each: len(each.changes), reverse=True
+    )
     parts: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
-        first = min((change.series for change in group), key=natural_sort_key)
+        changed = [change.series for change in group.changes]
+        first = min(changed, key=natural_sort_key)
         on_host = [series for series in benchmark.active if series.host == first.host]
-        row = ChangeGroup.of(group, benchmark.history)
         # A link's text has to be unique, so it includes the size.
-        name = f"{_cells_of_event(group, first, on_host)} {row.size.word}"
-        own = _distinguishing_parameters([change.series for change in group], on_host)
+        name = f"{_cells_of_event(changed, first, on_host)} {group.size.word}"
+        own = _distinguishing_parameters(changed, on_host)
         parts += [
             strong(name, f"#{series_anchor(first)}"),
             f", all {', '.join(own)}," if own else "",
         ]
-        parts.append(f" since {row.change.since[:10]}")
-        parts += [" by ", strong(row.commits.name, row.commits.link)] if row.commits.name else []
+        parts.append(f" since {group.change.since[:10]}")
+        commits = group.commits
+        parts += [" by ", strong(commits.name, commits.link)] if commits.name else []
         parts.append(". ")
     more = len(groups) - _MOST_EVENTS
     if more > 0:
@@ -379,12 +382,12 @@ def _events(benchmark: ImportedBenchmark, changes: Sequence[Change]) -> list[str
     return parts
 
 
-def _cells_of_event(group: Sequence[Change], first: Series, all_series: Sequence[Series]) -> str:
+def _cells_of_event(changed: Sequence[Series], first: Series, all_series: Sequence[Series]) -> str:
     """The series of one event: a name, or their number out of all series of their machine."""
     if len(all_series) == 1:
         return f"On {first.host_name}"
-    which = f"{len(group):,} of {len(all_series):,} series"
-    if len(group) == 1:
+    which = f"{len(changed):,} of {len(all_series):,} series"
+    if len(changed) == 1:
         which = ", ".join(_own_parameters(first, all_series)) or "1 series"
     return f"{which} on {first.host_name}"
 

@@ -5,12 +5,10 @@ import re
 from collections.abc import Sequence
 
 from corebound import text
-from corebound.analysis.change_history import ChangeHistory
 from corebound.present.changes import ChangeGroup, group_changes
 from corebound.report.elements import Content
 from corebound.report.inputs import PageContext
 from corebound.report.urls import series_url
-from corebound.stats.history.regressions import Change
 
 _MOST_ENTRIES = 100
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -25,29 +23,27 @@ def feed(context: PageContext, *, records: str = "") -> Content:
     is as in `CommandLine.at`.
     """
     history = context.history
-    entries = tuple(
-        _entry(group, history, records) for group in _shown(group_changes(history.changes, history))
-    )
+    groups = group_changes(history.changes, history)
+    entries = tuple(_entry(group, records) for group in _shown(groups))
     updated = max((entry.updated for entry in entries), default=rfc3339(context.now))
     return Content(id=_urn("changes"), updated=updated, entries=entries)
 
 
-def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
+def _shown(groups: Sequence[ChangeGroup]) -> list[ChangeGroup]:
     """The groups that fit, in their order."""
-    worse_first = sorted(range(len(groups)), key=lambda at: not groups[at][0].is_regression)
+    worse_first = sorted(range(len(groups)), key=lambda at: not groups[at].change.is_regression)
     return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
 
 
-def _entry(changes: Sequence[Change], history: ChangeHistory, records: str) -> Content:
-    row = ChangeGroup.of(changes, history)
+def _entry(row: ChangeGroup, records: str) -> Content:
     parts = [row.change_cell.text, f"on {row.location}", row.status_cell.text, row.commits.text]
     if row.command:
         parts.append(f"reproduce: {row.command.at(records)}")
     return Content(
         # The smallest id, not that of the largest change: sizes vary between nightly runs.
-        id=_urn(min(change.id for change in changes)),
+        id=_urn(min(change.id for change in row.changes)),
         title=text.xml(f"{row.size.sign} {row.size.word}: {row.change.series.title}, {row.name}"),
-        updated=rfc3339(min(change.first_bad.at for change in changes)),
+        updated=rfc3339(min(change.first_bad.at for change in row.changes)),
         address=series_url(row.change.series),
         summary=text.xml("; ".join(parts)),
     )

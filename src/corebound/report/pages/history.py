@@ -14,7 +14,6 @@ from corebound.analysis.suggested_commands import (
 )
 from corebound.analysis.wording import Text, TextSpan, and_more, count, listed, rich, times
 from corebound.present.changes import (
-    ChangeGroup,
     change_table,
     entry_table,
     failure_table,
@@ -106,7 +105,7 @@ def entry_changes(entry: triage.CommitEntry, history: ChangeHistory) -> Table:
     groups = group_changes([each.change for each in entry.changes], history)
     more = and_more(len(groups) - _MOST_GROUPS)
     return change_table(
-        [ChangeGroup.of(group, history) for group in groups[:_MOST_GROUPS]],
+        groups[:_MOST_GROUPS],
         f"Changes of {entry.id}",
         series_address,
         anchors=True,

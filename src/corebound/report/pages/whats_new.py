@@ -149,7 +149,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         verdict=verdict or nothing,
         support=(
             *((*nothing, *wording.rich(" ")) if recent and not changes else ()),
-            *(_largest(ChangeGroup.of(rows[0], history)) if rows else ()),
+            *(_largest(rows[0]) if rows else ()),
             *_support(
                 history,
                 latest,
@@ -158,7 +158,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
             ),
         ),
         summary=summary_table(changes),
-        changed=tuple(ChangeGroup.of(changes, history) for changes in rows),
+        changed=tuple(rows),
         inconclusive=entry_table(
             [(entry, entry.leading) for entry in doubts[:_MOST_ROWS]],
             history,
@@ -203,10 +203,8 @@ def _primary(changes: Sequence[Change]) -> list[Change]:
 
 
 def _shown(
-    worse: Sequence[tuple[Change, ...]],
-    better: Sequence[tuple[Change, ...]],
-    history: ChangeHistory,
-) -> list[tuple[Change, ...]]:
+    worse: Sequence[ChangeGroup], better: Sequence[ChangeGroup], history: ChangeHistory
+) -> list[ChangeGroup]:
     """The groups to show, regressions first.
 
     Each kind also gets the rows that the other one does not need.
@@ -225,15 +223,16 @@ def _shown(
 
 
 def _alternate_events(
-    groups: Sequence[tuple[Change, ...]], events: Mapping[str, int], most: int
-) -> list[tuple[Change, ...]]:
+    groups: Sequence[ChangeGroup], events: Mapping[str, int], most: int
+) -> list[ChangeGroup]:
     """At most `most` groups in their order, alternating between events.
 
     Our own scenarios come before imported ones.
     """
-    turn = occurrence_numbers(events[group[0].id] for group in groups)
+    turn = occurrence_numbers(events[group.change.id] for group in groups)
     first = sorted(
-        range(len(groups)), key=lambda at: (groups[at][0].series.project is not None, turn[at], at)
+        range(len(groups)),
+        key=lambda at: (groups[at].change.series.project is not None, turn[at], at),
     )
     return [groups[at] for at in sorted(first[:most])]
 
