@@ -520,12 +520,8 @@ def entry_table(
                     most=_MOST_BENCHMARKS,
                 ),
                 status_of(impact.changes, history),
-                Commits(
-                    when=commits.when,
-                    name=commits.name if entry.is_of_commits else "",
-                    link=commits.link,
-                    after=commits.after,
-                ),
+                # The subject is below the name of the row.
+                replace(commits, name=commits.name if entry.is_of_commits else "", subject=""),
                 Commands(
                     lines=tuple(line for _, line in triage_commands(entry, history.built).named),
                     of=entry.id,
