@@ -190,7 +190,8 @@ class _Session:
             for connection in self._connections:
                 connection.set_up()
             self._measure()
-            if not self._was_killed():
+            # One that was killed has no end.
+            if all(connection.end is not None for connection in self._connections):
                 self._dismiss()
         except _TimedOutError:
             self._is_cut = self._has_share
@@ -304,10 +305,6 @@ class _Session:
             process_settings.observed(spec.cell, sampler.processes)
             for sampler in self._monitor.samplers
         ]
-
-    def _was_killed(self) -> bool:
-        """Whether a worker did not end by itself."""
-        return any(connection.end is None for connection in self._connections)
 
     @property
     def _has_share(self) -> bool:
