@@ -275,21 +275,16 @@ def _support(entries: Sequence[triage.CommitEntry], history: ChangeHistory) -> T
     all_series = history.histories
     points = sum(series.points.value_count for series in all_series)
     active = [series for series in all_series if series.id not in history.retired_series]
+    # Regressions that do not set the headline: those of secondary benchmarks, and older ones.
+    secondary, _ = _regressed(entries, "new", ("secondary",))
+    older, _ = _regressed(entries, "open", ("primary", "secondary"))
+    of_secondary = f"{count(secondary, 'series', 'series')} of secondary benchmarks regressed. "
     return rich(
-        *_open_words(entries),
+        *([of_secondary] if secondary else []),
+        *linked_count(older, "with an older regression {are} open", "#triage"),
         f"{count(len(history.changes), 'change')} in "
         f"{count(len(all_series), 'series', 'series')} of {count(points, 'point')}. ",
         *linked_count(len(history.failing_histories), "stopped giving values", "#failing"),
         *linked_count(len(history.not_analysed), "could not be analysed", "#not-analysed"),
         too_short_note(sum(series.id in history.too_short for series in active), len(active)),
     )
-
-
-def _open_words(entries: Sequence[triage.CommitEntry]) -> list[str | TextSpan]:
-    """Regressions that do not set the headline: those of secondary benchmarks, and older ones."""
-    words: list[str | TextSpan] = []
-    secondary, _ = _regressed(entries, "new", ("secondary",))
-    if secondary:
-        words += [f"{count(secondary, 'series', 'series')} of secondary benchmarks regressed. "]
-    series, _ = _regressed(entries, "open", ("primary", "secondary"))
-    return words + linked_count(series, "with an older regression {are} open", "#triage")
