@@ -252,16 +252,15 @@ def _entry(changes: Sequence[HistoryChange]) -> CommitEntry:
         for good in goods
         if good.commit is None or bad.commit is None or good.commit.sha != bad.commit.sha
     ]
-    good = max(earlier or goods, key=attrgetter("at"))
-    is_known = bad.commit is not None and (good.commit is None or good.commit.sha != bad.commit.sha)
-    name = bad.commit.sha[:_SHORT_SHA] if is_known and bad.commit else bad.at[:10]
-    return CommitEntry(
-        id=_NOT_IN_IDS.sub("-", name).strip("-") or "unknown",
-        last_good=good,
+    entry = CommitEntry(
+        id="",
+        last_good=max(earlier or goods, key=attrgetter("at")),
         first_bad=bad,
         regressions=_impact([each for each in changes if each.change.is_regression]),
         improvements=_impact([each for each in changes if not each.change.is_regression]),
     )
+    name = bad.commit.sha[:_SHORT_SHA] if bad.commit and entry.is_of_commits else bad.at[:10]
+    return replace(entry, id=_NOT_IN_IDS.sub("-", name).strip("-") or "unknown")
 
 
 def _impact(changes: Sequence[HistoryChange]) -> Impact:
