@@ -205,7 +205,9 @@ class TimeLeft:
         """Count a launch."""
         scenario = launch.cell.scenario
         self._last_s[launch.cell.id] = launch.own_duration_ns / 1e9
-        if launch.served is None:
+        has_iterated = any(worker.wall_ns for worker in launch.workers)
+        # A server that was ended before its requests has neither.
+        if launch.served is None and (has_iterated or launch.least_iteration_ns is not None):
             start_s = launch.cell.runtime.start_up_s
             self._starts.append(besides_iterations_ns(launch) / 1e9 / max(start_s, 0.1))
         self._took_s[scenario] += launch.own_duration_ns / 1e9

@@ -433,7 +433,10 @@ class ScenarioProgress:
 
         The start takes as long as the longest so far, the iterations as those of the baseline.
         """
-        usual_s = usual_start_s(self.cells[key].planned) * time_left.start_factor
+        planned = self.cells[key].planned
+        # A server's is the time of a whole launch, which the starts of other programs do not tell.
+        factor = time_left.start_factor if planned.traffic is None else 1.0
+        usual_s = usual_start_s(planned) * factor
         starts_ns = [cell.longest_start_ns for cell in self.cells.values()]
         known_ns = [start_ns for start_ns in starts_ns if start_ns is not None]
         start_s = max(known_ns) / 1e9 if known_ns else usual_s

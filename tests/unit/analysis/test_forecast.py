@@ -183,6 +183,15 @@ def test_the_time_left_is_judged_by_what_launches_took(
     assert time_left.seconds(left) == (seconds and pytest.approx(seconds, rel=0.05))
 
 
+def test_a_server_that_was_ended_before_its_requests_tells_nothing_of_starts() -> None:
+    time_left = TimeLeft({"a": 25.0})
+    before = time_left.start_factor
+
+    time_left.add(took("a", 84.0, workers=(a_worker(wall_ns=()),), share_s=84.0))
+
+    assert time_left.start_factor == before
+
+
 def test_a_first_run_is_guessed_from_the_framework() -> None:
     def launch_s(**changes: object) -> float:
         cell = replace(CELLS[0], **changes)
