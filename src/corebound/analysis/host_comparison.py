@@ -20,8 +20,7 @@ from corebound.analysis.wording import ONE_LAUNCH, TOO_WIDE, compared_bounds, fu
 from corebound.scenario.metrics import Metric, words_of
 from corebound.stats import between_hosts
 from corebound.stats.comparison import Verdict, verdict_of
-from corebound.stats.distributions import normal_quantile
-from corebound.stats.intervals import CONFIDENCE, Interval, is_usable_ratio
+from corebound.stats.intervals import CONFIDENCE, NORMAL_REACH, Interval, is_usable_ratio
 from corebound.stats.multiplicity import holm
 from corebound.units import percent
 
@@ -38,7 +37,6 @@ _FIRST_FACTS = (
     "memory of nodes",
     "CPU quota",
 )
-_NORMAL_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
 # What a row compares. `speedup`: ratios to the host's own baseline. `time`: times of a baseline.
@@ -408,7 +406,7 @@ def host_value(cell: HostCell, kind: Kind) -> between_hosts.HostValue | None:
     ratio, bounds = cell.of(kind)
     if ratio is None or bounds is None or not is_usable_ratio(*bounds):
         return None
-    error = math.log(bounds[1] / bounds[0]) / 2 / _NORMAL_REACH
+    error = math.log(bounds[1] / bounds[0]) / 2 / NORMAL_REACH
     # A clock coarser than the differences between launches gives an interval without width.
     return between_hosts.HostValue(log=math.log(ratio), variance=max(error, 1e-6) ** 2)
 

@@ -14,11 +14,11 @@ from corebound.analysis.triage import CommitEntry
 from corebound.analysis.wording import count, listed, relative_speed, speed_bounds
 from corebound.records.history import HistoryPoint, Series
 from corebound.stats.between_hosts import ClassEstimate, HostValue, estimate_class
-from corebound.stats.distributions import normal_quantile, student_quantile
+from corebound.stats.distributions import student_quantile
 from corebound.stats.history.pooled import is_pooled
 from corebound.stats.history.regressions import Change
 from corebound.stats.history.shift_tests import hodges_lehmann_shift, shift_bounds
-from corebound.stats.intervals import CONFIDENCE, Array
+from corebound.stats.intervals import CONFIDENCE, NORMAL_REACH, Array
 
 # The points on each side of a change that show how large it is on a host.
 _POINTS_BESIDE = 30
@@ -26,7 +26,6 @@ _POINTS_BESIDE = 30
 _MOST_CELLS, _MOST_COMMITS = 3, 50
 # Hosts that are named.
 _MOST_NAMED = 4
-_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 # The probability that any host that shows a change is said not to.
 _ALPHA = 0.05
 
@@ -53,7 +52,7 @@ class HostShift(Struct, frozen=True, kw_only=True):
     def error(self) -> float:
         """The standard error of `log`."""
         # Equal values have an interval without width, but no value is free of error.
-        return max((self.bounds[1] - self.bounds[0]) / 2 / _REACH, 1e-9)
+        return max((self.bounds[1] - self.bounds[0]) / 2 / NORMAL_REACH, 1e-9)
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,8 +21,8 @@ from asv.config import Config
 from asv.repo import get_repo
 from asv.util import ProcessError, UserError
 
-from corebound.asv_bridge.project import MARKER
-from corebound.launch.environments import inspect_python
+from corebound.asv_bridge.snapshot import Notify
+from corebound.launch.environments import MARKER, inspect_python
 from corebound.launch.supervisor import become_subreaper, end_with_parent
 from corebound.machine.procfs import processes_below
 from corebound.records import atomic_write
@@ -34,7 +34,6 @@ _BUILD_SETTINGS = (
 )  # fmt: skip
 
 Answer = dict[str, Any]
-Notify = Callable[[str], None]
 
 
 def main() -> None:

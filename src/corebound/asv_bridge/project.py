@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,12 +19,11 @@ from msgspec.structs import replace
 from corebound import git
 from corebound.asv_bridge import snapshot
 from corebound.asv_bridge.client import ask
+from corebound.asv_bridge.snapshot import Notify
 from corebound.errors import BuildError, InputError, LaunchError
-from corebound.launch.environments import Environment
+from corebound.launch.environments import MARKER, Environment
 from corebound.records.run_record import Commit, EnvironmentLock
 
-# Written last: a folder without it is incomplete and is built again.
-MARKER = "corebound.json"
 # The end of a compiler's log, not all of it.
 _TAIL_LINES = 30
 # Without a limit, a remote that accepts the connection and sends nothing would block a nightly
@@ -36,8 +35,6 @@ _MOST_SNAPSHOTS = 5
 _INSTALLERS = {"pip", "setuptools", "wheel"}
 # The name of the working tree where a commit is expected.
 WORKING_TREE = "."
-
-Notify = Callable[[str], None]
 
 
 class Project(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rich.text import Text
 
@@ -11,6 +11,9 @@ from corebound.workflow.options import Option
 from corebound.workflow.projects import Notify
 
 Quiet = Annotated[bool, Option("Print results and errors, but no progress or notes.", short="-q")]
+Format = Annotated[
+    Literal["text", "md", "json", "junit"], Option("Output format.", name="--format")
+]
 Json = Annotated[bool, Option("Print JSON.", name="--json")]
 
 

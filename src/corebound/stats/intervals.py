@@ -16,6 +16,8 @@ from corebound.stats.distributions import (
 
 # The confidence of every interval that a verdict is based on.
 CONFIDENCE = 0.95
+# From the middle of a normal value's interval of that confidence to its ends, in standard errors.
+NORMAL_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 # An interval whose ends differ by more than this factor is not usable. A ratio may then be anything
 # from 2 times slower to 2 times faster, and a factor of 2 is what a shared core alone can cost.
 _MOST_FACTOR = 4.0

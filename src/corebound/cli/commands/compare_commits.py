@@ -1,13 +1,11 @@
 """`corebound compare-commits`: measure two commits, versions or parameter values interleaved."""
 
-from typing import Annotated, Literal
-
 import typer
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison
 from corebound.analysis.json_documents import compare_document
-from corebound.cli.options import Json, Quiet, typed_command
+from corebound.cli.options import Format, Json, Quiet, typed_command
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -17,15 +15,12 @@ from corebound.present.compare import compare_sections
 from corebound.present.markdown import markdown
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.compare_commits import CompareCommitsRequest
-from corebound.workflow.options import Option
-
-Format = Literal["text", "md", "json", "junit"]
 
 
 def compare_commits(
     request: CompareCommitsRequest,
     *,
-    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
+    form: Format = "text",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

@@ -1,14 +1,14 @@
 """`corebound regressions`: list the change points of all histories, and record decisions."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound.analysis.change_history import ChangeHistory, size_with_interval
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Format, Json, Quiet
 from corebound.cli.output.console import Console
 from corebound.cli.output.json import print_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
@@ -33,12 +33,10 @@ from corebound.workflow.regressions import (
     record_decision,
 )
 
-Format = Literal["text", "md", "json", "junit"]
-
 
 def regressions(
     *,
-    form: Annotated[Format, Option("Output format.", name="--format")] = "text",
+    form: Format = "text",
     records: Records = RECORDS,
     status: Status = DECISIONS_FILE,
     metric: Metric = "time",

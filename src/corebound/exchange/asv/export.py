@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from corebound.exchange.asv.layout import BENCHMARKS
 from corebound.exchange.run_export import ExportedCell
 from corebound.scenario.cell import Cell
 from corebound.stats.intervals import geometric_mean_interval
 from corebound.text import path_component
 
-BENCHMARKS = "benchmarks.json"
 _COLUMNS = (
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples",

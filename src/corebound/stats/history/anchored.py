@@ -27,16 +27,14 @@ from corebound.records.history import (
     without_machine,
 )
 from corebound.stats.between_hosts import between_variance
-from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import ChangePoint, HistoryArrays, segments_of
 from corebound.stats.history.weighted_shifts import error_variances, successive_spread
-from corebound.stats.intervals import CONFIDENCE, Array
+from corebound.stats.intervals import NORMAL_REACH, Array
 
 # A model's level on either side of a change takes at least this many nights.
 _LEAST_NIGHTS = 2
 # Older nights say little about a change.
 _NIGHTS_BESIDE = 30
-_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 _HALF = 0.5
 # Nothing is more exact than this, as a logarithm.
 _LEAST_ERROR = 1e-6
@@ -85,9 +83,9 @@ def models_of(series: Series, history: HistoryArrays, change_point: ChangePoint)
     half = _HALF * abs(math.log(change_point.ratio))
     shown, without = [], []
     for model, (shift, error) in _shifts(series, history, change_point).items():
-        if side * shift > max(half, _REACH * error):
+        if side * shift > max(half, NORMAL_REACH * error):
             shown.append(model)
-        elif side * shift + _REACH * error < half:
+        elif side * shift + NORMAL_REACH * error < half:
             without.append(model)
     return Models(with_change=tuple(shown), without=tuple(without))
 
@@ -195,7 +193,7 @@ def chained(series: Series, history: HistoryArrays) -> Series:
         if measured.any():
             link, error = _level(ratios[measured], own[measured])
             shift, variance = shift + link, variance + error**2
-            label = f"{latest}{CHAINED}{old} ±{_REACH * math.sqrt(variance):.1%}"
+            label = f"{latest}{CHAINED}{old} ±{NORMAL_REACH * math.sqrt(variance):.1%}"
         else:
             shift, variance, latest, label = 0.0, 0.0, old, old
         alone = [at for run, at in by_run[old].items() if run not in by_run[new]]

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from corebound.stats.distributions import normal_quantile, student_quantile
+from corebound.stats.distributions import student_quantile
 from corebound.stats.history.change_point import HistoryArrays, ratio_of
-from corebound.stats.intervals import CONFIDENCE, Interval
+from corebound.stats.intervals import CONFIDENCE, NORMAL_REACH, Interval
 
 # The spread of fewer values is unknown.
 _LEAST_FOR_SPREAD = 2
@@ -53,7 +53,7 @@ def latest_difference(history: HistoryArrays) -> LatestDifference | None:
         reach = factor * float(before.std(ddof=1)) * math.sqrt(1 + 1 / before.size)
         # A point cannot be more certain than its own launches.
         own = math.hypot(float(errors[-1]), float(np.linalg.norm(errors[:-1])) / before.size)
-        reach = max(reach, normal_quantile((1 + CONFIDENCE) / 2) * own)
+        reach = max(reach, NORMAL_REACH * own)
         interval = Interval(
             low=ratio_of(shift - reach), high=ratio_of(shift + reach), confidence=CONFIDENCE
         )

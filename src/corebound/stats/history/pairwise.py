@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.comparison import Comparison, verdict_of
-from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.change_point import HistoryArrays, Places, ratio_of
-from corebound.stats.intervals import CONFIDENCE, Array, Interval
+from corebound.stats.intervals import CONFIDENCE, NORMAL_REACH, Array, Interval
 
 # With fewer points their noise is unknown, and two points cannot be compared.
 MIN_NOISE_POINTS = 10
@@ -58,9 +57,7 @@ def compare_points(
     interval, p_value = None, None
     if residuals.size >= MIN_NOISE_POINTS:
         differences = _differences(residuals)
-        own_reach = normal_quantile((1 + CONFIDENCE) / 2) * math.hypot(
-            history.errors[before], history.errors[after]
-        )
+        own_reach = NORMAL_REACH * math.hypot(history.errors[before], history.errors[after])
         reach = max(_reach(differences, residuals.size), own_reach)
         interval = Interval(
             low=ratio_of(middle - reach), high=ratio_of(middle + reach), confidence=CONFIDENCE

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from corebound.records.history import HistoryPoints, Moment, Series
 from corebound.records.run_record import Commit
-from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.regressions import min_values_to_detect
 from corebound.stats.history.shift_tests import spread_of
-from corebound.stats.intervals import CONFIDENCE, Array
+from corebound.stats.intervals import NORMAL_REACH, Array
 
 # With two hosts nobody can say which of them is right.
 LEAST_HOSTS = 3
@@ -32,7 +31,6 @@ _LATEST_POINTS = 120
 _SWEEPS = 6
 # The standard error of a median of normal values, times the root of their number.
 _MEDIAN_ERROR = math.sqrt(math.pi / 2)
-_REACH = normal_quantile((1 + CONFIDENCE) / 2)
 # The id of all hosts together, in place of a host's. The ids of hosts are digits.
 ALL_HOSTS = "all-hosts"
 
@@ -161,8 +159,8 @@ def _pool(cell: _Cell, hosts: Sequence[_HostValues], identity: str, name: str) -
             moments=[Moment(times[at], None, cell.known[at]) for at in order],
             values=array("d", np.exp(logs)),
             environment_keys=[(("hosts' environments", str(segment)),) for segment in segments],
-            lows=array("d", np.exp(logs - _REACH * errors)),
-            highs=array("d", np.exp(logs + _REACH * errors)),
+            lows=array("d", np.exp(logs - NORMAL_REACH * errors)),
+            highs=array("d", np.exp(logs + NORMAL_REACH * errors)),
         ),
     )
 
