@@ -281,9 +281,11 @@ class FileOrders:
         environment_keys = tuple([keys[index] for index in order.positions])
         if not order.has_duplicates:
             environment_keys = complete_keys(environment_keys)
+        # Most cells of a benchmark lack the same results, and share one column.
+        known: dict[_Missing, _Missing] = {}
         for indices in cells:
             columns = [part.column(index) for part, index in zip(rows, indices, strict=True)]
-            points = _points(columns, order, environment_keys)
+            points = _points(columns, order, environment_keys, known)
             yield complete_environments(sort_points(points)) if order.has_duplicates else points
 
     def _of(self, files: array[int]) -> _FileOrder:
@@ -298,9 +300,16 @@ class FileOrders:
         return self._orders[key]
 
 
+_Missing: TypeAlias = tuple[str | None, ...]
+
+
 def _points(
-    columns: Sequence[Column], order: _FileOrder, environment_keys: tuple[EnvironmentKey, ...]
+    columns: Sequence[Column],
+    order: _FileOrder,
+    environment_keys: tuple[EnvironmentKey, ...],
+    known: dict[_Missing, _Missing],
 ) -> HistoryPoints:
+    missing = tuple(_reorder([column.missing for column in columns], order))
     return HistoryPoints(
         moments=order.moments,
         values=_array([column.values for column in columns], order),
@@ -308,7 +317,7 @@ def _points(
         lows=_array([column.lows for column in columns], order),
         highs=_array([column.highs for column in columns], order),
         launches=_reorder([column.launches for column in columns], order),
-        missing=_reorder([column.missing for column in columns], order),
+        missing=known.setdefault(missing, missing),
     )
 
 
