@@ -87,7 +87,7 @@ def natural_sort_key(series: Series) -> tuple[tuple[str, Natural], ...]:
     return _cell_sort_key(series.cell)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4096)  # cells are mostly used a benchmark at a time
 def _cell_sort_key(cell: str) -> tuple[tuple[str, Natural], ...]:
     pairs = [
         axis.rpartition("=") if "=" not in axis else axis.partition("=") for axis in axes(cell)
@@ -116,7 +116,7 @@ def natural(text: str) -> Natural:
     )
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4096)
 def axes(cell: str) -> tuple[str, ...]:
     """Split a cell's key into parameters; names and values may contain commas.
 
