@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -191,9 +191,10 @@ def changes_csv(history: ChangeHistory, records: str = "") -> str:
 
     Clear changes come first, the latest first, then the others.
     """
-    return csv_text(
-        [_change(change, history, records) for change in (*history.changes, *history.unclear)]
-    )
+    every = (*history.changes, *history.unclear)
+    # All rows as mappings would take several times the memory of their text.
+    rows = (_change(change, history, records) for change in every)
+    return csv_text(rows, columns=_change(every[0], history, records))
 
 
 def _change(change: Change, history: ChangeHistory, records: str) -> dict[str, Any]:
@@ -330,10 +331,16 @@ def _run(run: Run, records: str) -> dict[str, Any]:
     }
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet."""
+def csv_text(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> str:
+    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet.
+
+    Args:
+        columns: The names if they are known, so that not all rows need to be in memory.
+    """
     text = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if not columns:
+        rows = [*rows]
+        columns = dict.fromkeys(name for row in rows for name in row)
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
