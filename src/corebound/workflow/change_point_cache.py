@@ -26,5 +26,7 @@ def cached_change_points(records: Path, *, all_series: bool) -> Iterator[Segment
         is_complete = all_series
     finally:
         # An interrupted analysis has seen only some of the series.
-        if is_complete or segment_cache.asked.keys() - cached.keys():
-            cache_file.keep(segment_cache.asked if is_complete else cached | segment_cache.asked)
+        kept = segment_cache.asked if is_complete else cached | segment_cache.asked
+        # A key determines its result.
+        if kept.keys() != cached.keys():
+            cache_file.keep(kept)
