@@ -14,6 +14,7 @@ from corebound.analysis.history_csv import history_csv
 from corebound.errors import Fault, InputError, encodable, report_os_errors
 from corebound.exchange import openmetrics, pyperf, run_export
 from corebound.exchange.asv import export as asv_export
+from corebound.exchange.asv.layout import BENCHMARKS
 from corebound.exchange.reading import Unreadable, parse_json
 from corebound.exchange.run_export import (
     ExportedCell,
@@ -264,7 +265,7 @@ def _is_dirty(cell: ExportedCell) -> bool:
 
 def _benchmarks(out: Path) -> dict[str, Any]:
     """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
-    file = out / asv_export.BENCHMARKS
+    file = out / BENCHMARKS
     try:
         content = parse_json(atomic_write.read(file))
     except FileNotFoundError:
