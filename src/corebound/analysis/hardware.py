@@ -63,7 +63,7 @@ def _shape(topology: Topology) -> str:
     return f"{text} in {nodes} nodes" if nodes > len(by_package) else text
 
 
-def host_facts(run: Run) -> dict[str, str]:
+def varying_facts(run: Run) -> dict[str, str]:
     """What may differ between hosts of one class, by name; what a host does not show is absent."""
     host, topology = run.host, run.host.topology
     sizes = [node.memory_bytes for node in topology.nodes if node.memory_bytes is not None]

@@ -26,7 +26,7 @@ def cpu_of(cell: CellResult) -> Iterator[Fact]:
         yield Fact(value="–", says="CPU time: an iteration is too short for the CPU clock")
 
 
-def host_facts(launch: Launch) -> tuple[Fact, ...]:
+def host_state(launch: Launch) -> tuple[Fact, ...]:
     """The state of the host while the launch was timed; unavailable values say so.
 
     Empty for records of a corebound version that did not sample the host.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from corebound.analysis.hardware import host_facts
+from corebound.analysis.hardware import varying_facts
 from corebound.records.run_record import EnvironmentLock, Run
 
 # How many packages of an environment a sentence names.
@@ -25,7 +25,7 @@ class RunChange(Struct, frozen=True, kw_only=True):
 
 def run_changes(before: Run, after: Run) -> tuple[RunChange, ...]:
     """What may change values besides the commit, as far as both runs recorded it."""
-    facts, later = ({**host_facts(run), "corebound": run.corebound} for run in (before, after))
+    facts, later = ({**varying_facts(run), "corebound": run.corebound} for run in (before, after))
     names = (
         name for name in facts if name != "commit" and not name.startswith(("packages of", "label"))
     )

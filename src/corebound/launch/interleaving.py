@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Self
 
 from corebound.machine.procfs import cpu_clocks_ns, process_stat, readable, thread_ids
@@ -82,13 +81,10 @@ _MOST_LOOKS = 20
 
 
 def _stopped_threads(processes: Iterable[int]) -> list[str] | None:
-    """The threads of processes, as `PID/task/TID`, if all have stopped or ended; else None.
-
-    Those of a process are only looked at once its main thread has stopped.
-    """
+    """The threads of processes, as `PID/task/TID`, if all have stopped or ended; else None."""
     stopped = []
     for pid in processes:
-        for thread in chain([str(pid)], (f"{pid}/task/{tid}" for tid in thread_ids(pid))):
+        for thread in (f"{pid}/task/{tid}" for tid in thread_ids(pid)):
             stat = process_stat(thread)
             if stat is None or stat.state in "ZX":
                 continue

@@ -300,7 +300,7 @@ class CommandWorkload(StrictModel):
         return placeholders_in(" ".join(texts))
 
     def arguments(self, values: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
-        """Its commands by their keys, as arguments to execute, with the values of placeholders.
+        """Each command by its key, as arguments to execute with `{name}` filled in from values.
 
         Other text in braces stays as it is. In a shell, values are quoted.
         """

@@ -123,7 +123,7 @@ def _summary(
         id=run.host.id,
         name=run.host.name,
         hardware=hardware.hardware_class(run),
-        facts=hardware.host_facts(run),
+        facts=hardware.varying_facts(run),
         scenarios=scenarios,
     )
 

@@ -30,7 +30,7 @@ from corebound.stats.history.series import environment_keys_of_run
 from corebound.stats.intervals import Ends
 from corebound.stats.launch_summary import summarise
 from corebound.workflow.calibrate import noise_notes
-from corebound.workflow.conditions import environment_differences, host_differences
+from corebound.workflow.changed_conditions import environment_differences, host_differences
 from corebound.workflow.execute import NO_LIMIT, Reporter, execute_run, hold_host
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.options import Argument, Config, Option, Records, Unlocked, Wait

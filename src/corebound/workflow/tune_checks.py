@@ -24,7 +24,7 @@ from corebound.runner import Task
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
-from corebound.workflow.conditions import environment_differences, host_differences
+from corebound.workflow.changed_conditions import environment_differences, host_differences
 from corebound.workflow.execute import NO_LIMIT, Reporter, execute_run, hold_host_for
 from corebound.workflow.host_checks import preflight
 from corebound.workflow.prepare import PreparedRun, RunRequest, plan_run

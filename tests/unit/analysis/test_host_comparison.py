@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from corebound.analysis.hardware import HardwareClass, hardware_class, host_facts
+from corebound.analysis.hardware import HardwareClass, hardware_class, varying_facts
 from corebound.analysis.host_comparison import (
     HostCell,
     HostScenario,
@@ -181,8 +181,8 @@ def test_smt_and_labels_are_facts_of_a_host_and_one_label_names_its_class() -> N
     labelled = replace(off, labels={"class": "lab", "rack": "7"})
 
     assert hardware_class(on) == hardware_class(off) != hardware_class(labelled)
-    assert [host_facts(run)["SMT"] for run in (on, off)] == ["on", "off"]
-    assert (hardware_class(labelled).name, host_facts(labelled)["label rack"]) == ("lab", "7")
+    assert [varying_facts(run)["SMT"] for run in (on, off)] == ["on", "off"]
+    assert (hardware_class(labelled).name, varying_facts(labelled)["label rack"]) == ("lab", "7")
 
 
 def test_classes_that_share_a_label_have_distinct_names() -> None:

@@ -188,7 +188,7 @@ def test_a_stopped_thread_whose_cpu_a_hypervisor_holds_has_not_left_it(
     # Its clock stands still until the CPU comes back.
     clock_ns = itertools.chain([1_000, 1_000], itertools.repeat(4_001_000))
     monkeypatch.setattr(module, "process_stat", lambda _pid: stopped)
-    monkeypatch.setattr(module, "thread_ids", lambda _pid: [])
+    monkeypatch.setattr(module, "thread_ids", lambda _pid: [7])
     monkeypatch.setattr(module, "readable", lambda _path, **_: next(waits))
     monkeypatch.setattr(module, "cpu_clocks_ns", lambda pids: {pid: next(clock_ns) for pid in pids})
     monkeypatch.setattr(os, "getpgid", lambda _pid: os.getpgrp())

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from corebound.analysis.launch_facts import counter_facts, cpu_of, host_facts, migration_facts
+from corebound.analysis.launch_facts import counter_facts, cpu_of, host_state, migration_facts
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
 from corebound.analysis.wording import Fact
 from corebound.records.telemetry import Counters, Disturbance, GpuUse, HostWindow
@@ -38,7 +38,7 @@ def test_figures_are_shares_of_the_time_that_was_watched() -> None:
     fast = a_window(from_ms=500, to_ms=1000, throttled_ms=0, cpu_pressure_ns=25_000_000)
     host = a_host_over_time(window, replace(fast, frequency_hz=3_400_000_000), cpus=(0, 1))
 
-    assert told(host_facts(replace(a_launch(), host=host))) == {
+    assert told(host_state(replace(a_launch(), host=host))) == {
         "CPU time stolen by the hypervisor": "1.2 %",
         "CPU time used by other programs": "2.5 %",
         "CPU pressure on the host": "5.0 %",
@@ -52,16 +52,16 @@ def test_figures_are_shares_of_the_time_that_was_watched() -> None:
 def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
     host = a_host_over_time(a_window(steal_ms=None, foreign_ms=None, throttled_ms=None))
 
-    assert set(told(host_facts(replace(a_launch(), host=host))).values()) == {"unavailable"}
+    assert set(told(host_state(replace(a_launch(), host=host))).values()) == {"unavailable"}
     without = replace(host, unavailable={"throttling": "no cgroup above it rations CPU time"})
-    assert told(host_facts(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
+    assert told(host_state(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
 
 
 def test_what_a_quota_did_is_told_in_periods() -> None:
     quota = a_quota_use(cpus=1.5, periods=1_200, throttled=900)
     launch = replace(a_launch(), host=a_host_over_time(a_window()), quota=quota)
 
-    facts = told(host_facts(launch))
+    facts = told(host_state(launch))
     assert facts["CPU quota"] == "1.5 CPUs"
     assert facts["periods throttled by it"] == "900 of 1,200"
     assert facts["CPU time throttled"] == "36.0 s"
@@ -71,7 +71,7 @@ def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() 
     early = a_window(user_ns=90, system_ns=10, rss_bytes=3 << 30, minor_faults=700, major_faults=0)
     late = a_window(user_ns=60, system_ns=40, rss_bytes=1 << 30, minor_faults=300, major_faults=2)
 
-    figures = told(host_facts(replace(a_launch(), host=a_host_over_time(early, late))))
+    figures = told(host_state(replace(a_launch(), host=a_host_over_time(early, late))))
 
     assert figures["CPU time in the kernel"] == "25 %"
     assert figures["peak memory"] == "3.0 GiB"
@@ -86,7 +86,7 @@ def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
         return a_window(to_ms=2_500, gpus=tuple(uses))
 
     def gpu(*windows: HostWindow) -> str | None:
-        figures = told(host_facts(replace(a_launch(), host=a_host_over_time(*windows))))
+        figures = told(host_state(replace(a_launch(), host=a_host_over_time(*windows))))
         return figures.get("time a GPU was busy")
 
     assert gpu(busy(0.1, 0.9), busy(0.5, 0.2)) == "70 %"
@@ -112,13 +112,13 @@ def test_a_launch_that_was_disturbed_says_so_first() -> None:
     found = Disturbance(share=0.75, by=("steal", "foreign load"), evidence=())
     launch = replace(a_launch(), host=a_host_over_time(a_window()), disturbance=found)
 
-    first = host_facts(launch)[0]
+    first = host_state(launch)[0]
 
     assert (first.value, first.says) == ("75 %", "disturbed by steal and foreign load")
 
 
 def test_records_of_a_corebound_that_did_not_look_have_no_such_figures() -> None:
-    assert host_facts(a_launch()) == counter_facts(a_launch()) == ()
+    assert host_state(a_launch()) == counter_facts(a_launch()) == ()
 
 
 def test_counters_that_a_host_has_not_are_unavailable() -> None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.launch_facts import counter_facts, cpu_of, host_facts, migration_facts
+from corebound.analysis.launch_facts import counter_facts, cpu_of, host_state, migration_facts
 from corebound.analysis.launch_metrics import median_of, migrations
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity
@@ -539,7 +539,7 @@ def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> I
 
 def _host_and_counters(launch: Launch) -> tuple[Fact, ...]:
     """Host values and hardware counters of a launch; those of a server are counted per worker."""
-    return (*host_facts(launch), *(counter_facts(launch) if launch.served is None else ()))
+    return (*host_state(launch), *(counter_facts(launch) if launch.served is None else ()))
 
 
 def _side_by_side(launches: Sequence[Sequence[Fact]]) -> dict[str, tuple[str, ...]]:
