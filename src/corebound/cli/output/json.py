@@ -6,6 +6,7 @@ keys are the command's result; a result that is a list is under `results`.
 """
 
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from corebound.text import json_text
 # Raised when a key changes its meaning or is removed; new keys do not raise it.
 JSON_SCHEMA = 1
 _HEADER, _ERROR = "corebound", "error"
+# Characters of text.
+_MOST_IN_MEMORY, _AT_ONCE = 2**23, 2**16
 
 
 def indented_json(document: object) -> str:
@@ -27,7 +30,7 @@ def indented_json(document: object) -> str:
     return json_text(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
 
 
-def result_json(result: object) -> list[str]:
+def result_json(result: object) -> Iterator[str]:
     """The result of the current command as pieces of indented JSON.
 
     The items of an iterator in it are made and encoded one after the other, since tens of thousands
@@ -40,7 +43,7 @@ def result_json(result: object) -> list[str]:
     document: Mapping[str, Any] = plain if isinstance(plain, Mapping) else {"results": plain}
     if taken := {_HEADER, _ERROR} & document.keys():
         raise ValueError(f"{taken} are keys of the header")
-    return [*_pieces({**_header(None), **document})]
+    return _pieces({**_header(None), **document})
 
 
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
@@ -69,9 +72,14 @@ def _nested(value: object, depth: int) -> str:
 
 
 def print_json(result: object) -> None:
-    """Print the result of the current command as JSON."""
-    for piece in result_json(result):
-        typer.echo(piece, nl=False)
+    """Print the result of the current command as JSON, or nothing if making it fails."""
+    # The text of a long history takes more memory than its analysis.
+    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY, "w+", encoding="utf-8") as text:
+        for piece in result_json(result):
+            text.write(piece)  # several at once would all stay in memory
+        text.seek(0)
+        while some := text.read(_AT_ONCE):
+            typer.echo(some, nl=False)
 
 
 def print_json_line(result: Mapping[str, Any]) -> None:
