@@ -102,7 +102,7 @@ def matching_runs(name: str, runs: Sequence[StoredRun], records: Path) -> list[S
     """
     if Path(name).is_file():
         return [StoredRun(file=Path(name), run=jsonl.read_run(Path(name)))]
-    exact = [stored for stored in runs if stored.run.id == name]
+    exact = [each for each in runs if name in (each.run.id, each.file.stem, each.file.name)]
     by_prefix = [stored for stored in runs if name and stored.run.id.startswith(name)]
     by_commit = [
         stored

@@ -26,7 +26,10 @@ def test_runs_are_listed_with_their_launches(records: Path) -> None:
 
 
 def test_a_run_is_shown_as_when_it_ended(records: Path) -> None:
-    assert "discarded: failed" in corebound(records, "show", a_run().id).out
+    (file,) = records.rglob("*.jsonl")
+
+    for name in (a_run().id, file.stem, file.name, str(file)):
+        assert "discarded: failed" in corebound(records, "show", name).out
 
 
 def test_the_log_of_the_last_failure_is_the_default(records: Path) -> None:
