@@ -213,7 +213,7 @@ _NAMES_AND_ADDRESSES = (
     urls.entry_anchor,
 )  # fmt: skip
 _FILTERED = (
-    wording.value_text, wording.value_bounds, wording.value_span,
+    wording.coded, wording.value_text, wording.value_bounds, wording.value_span,
     wording.label, log_tail, no_change, topology.node_rows, status_tone, wording.verdict_word,
     wording.check_sign, change_history.change_size, triage.change_factor, change_step_svg,
     triage.impact_extent, triage.impact_word, wording.times, entry_changes, entry_commits,
