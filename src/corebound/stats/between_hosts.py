@@ -175,8 +175,6 @@ class Deviation(Struct, frozen=True, kw_only=True):
 def deviations(
     groups: Sequence[Sequence[HostValue]],
     hosts: Sequence[Sequence[str]] | None = None,
-    *,
-    alpha: float = OUTLIER_ALPHA,
 ) -> tuple[tuple[Deviation, ...], ...]:
     """Find the hosts that are far from the others of their class.
 
@@ -187,7 +185,6 @@ def deviations(
     Args:
         groups: For each class and configuration, the values of its hosts.
         hosts: The ids of these hosts in the same order; None if each has one value only.
-        alpha: The probability of any outlier in a fleet that has none, in (0, 1).
 
     Returns:
         For each group, the deviation of each host in the order given.
@@ -202,7 +199,7 @@ def deviations(
     values = sum(len(groups[index]) for index in tested)
     limits: dict[int, Array] = {}
     if tested:
-        confidence = 1 - alpha / values
+        confidence = 1 - OUTLIER_ALPHA / values
         sizes = np.array([len(groups[index]) for index in tested])
         shared = share_variances(
             np.array([qn(logs[index]) for index in tested]),
@@ -225,7 +222,7 @@ def deviations(
             own = _in_errors(np.abs(from_others[index]), reach * scale)
             for name, score in zip(names[index], own.tolist(), strict=True):
                 scores[name] = max(scores.get(name, 0.0), score)
-        factor = _tail_factor(np.array([*scores.values()]), alpha=alpha)
+        factor = _tail_factor(np.array([*scores.values()]))
         for index, reach, scale in zip(tested, reaches, scales, strict=True):
             # A host that is beyond the gap with one value needs none for its others.
             factors = [1.0 if scores[name] > factor else factor for name in names[index]]
@@ -264,7 +261,7 @@ def _in_errors(distances: Array, errors: Array) -> Array:
     return result
 
 
-def _tail_factor(scores: Array, *, alpha: float) -> float:
+def _tail_factor(scores: Array) -> float:
     """How many times its limit a host must be away, given how far all hosts are.
 
     In some fleets many hosts differ by more than normal values do, and that is no reason to look
@@ -284,7 +281,9 @@ def _tail_factor(scores: Array, *, alpha: float) -> float:
         beside = min(max(math.ceil(_TAIL_SHARE * hosts), _LEAST_TAIL), hosts - 1 - outliers)
         tail = logs[outliers : outliers + beside] - logs[outliers + beside]
         known = beside + _PRIOR_HOSTS
-        gap = (float(tail.sum()) + _PRIOR_HOSTS / _PRIOR_INDEX) * (alpha ** (-1 / known) - 1)
+        gap = (float(tail.sum()) + _PRIOR_HOSTS / _PRIOR_INDEX) * (
+            OUTLIER_ALPHA ** (-1 / known) - 1
+        )
         # Without outliers, one would have to be so far beyond all hosts.
         if not outliers or logs[outliers - 1] - logs[outliers] > gap:
             factor = float(logs[outliers]) + gap

@@ -235,8 +235,8 @@ def log_interval(
     return Interval(low=exp(middle - reach), high=exp(middle + reach), confidence=confidence)
 
 
-def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) -> Interval:
-    """Bound the probability of something that happened `count` times out of `total`.
+def share_interval(count: int, total: int) -> Interval:
+    """The 95 % interval of the probability of what happened `count` times out of `total`.
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference"
     (1927).
@@ -245,14 +245,13 @@ def share_interval(count: int, total: int, *, confidence: float = CONFIDENCE) ->
     >>> round(bounds.low, 2), round(bounds.high, 2)
     (0.16, 0.61)
     """
-    z = normal_quantile((1 + confidence) / 2)
-    share, weight = count / total, z**2 / total
+    share, weight = count / total, NORMAL_REACH**2 / total
     middle = share + weight / 2
-    reach = z * math.sqrt(share * (1 - share) / total + weight / (4 * total))
+    reach = NORMAL_REACH * math.sqrt(share * (1 - share) / total + weight / (4 * total))
     return Interval(
         low=max((middle - reach) / (1 + weight), 0.0),
         high=min((middle + reach) / (1 + weight), 1.0),
-        confidence=confidence,
+        confidence=CONFIDENCE,
     )
 
 
@@ -269,17 +268,14 @@ def _check(confidence: float) -> None:
         raise ValueError("confidence lies between 0 and 1")
 
 
-def variation_interval(
-    values: Sequence[float], *, confidence: float = CONFIDENCE
-) -> Interval | None:
-    """Bound the coefficient of variation: standard deviation as a share of the mean.
+def variation_interval(values: Sequence[float]) -> Interval | None:
+    """The 95 % interval of the coefficient of variation: standard deviation over mean.
 
     The interval assumes that launches vary normally. It is close to the exact interval while
     the share is below a third. It is too narrow if single launches are outliers.
 
     Args:
         values: n numbers above 0, one for each launch, in any unit.
-        confidence: Coverage wanted, in (0, 1).
 
     Returns:
         The interval of the share. Its high end is infinite if so few values give no bound. None
@@ -298,8 +294,8 @@ def variation_interval(
         square = ((quantile + 2) / n - 1) * ratio**2 + quantile / (n - 1)
         return ratio / math.sqrt(square) if square > 0 else math.inf
 
-    beyond = (1 - confidence) / 2
-    return Interval(low=end(beyond), high=end(1 - beyond), confidence=confidence)
+    beyond = (1 - CONFIDENCE) / 2
+    return Interval(low=end(beyond), high=end(1 - beyond), confidence=CONFIDENCE)
 
 
 # With fewer values, none is trimmed.

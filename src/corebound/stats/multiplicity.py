@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from corebound.stats.comparison import Comparison
 
+# The share of findings in a whole suite that may be false, on average.
+_FALSE_SHARE = 0.05
+
 
 def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool, ...]:
     """Find the significant tests of a family, bounding the chance of any false finding.
@@ -36,24 +39,18 @@ def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool
     return tuple(index in significant for index in range(len(p_values)))
 
 
-def benjamini_hochberg(
-    p_values: Sequence[float | None], *, alpha: float = 0.05
-) -> tuple[bool, ...]:
+def benjamini_hochberg(p_values: Sequence[float | None]) -> tuple[bool, ...]:
     """Find the significant tests of a whole suite, bounding the share of false findings.
 
     Holm bounds the probability of any false finding. This bounds their share: on average
-    over many nightly runs, at most `alpha` of the findings are false. It suits a suite of
+    over many nightly runs, at most 5 % of the findings are false. It suits a suite of
     hundreds of series, where Holm would find little.
 
     Args:
         p_values: One for each test; None if there is none, which is never a finding.
-        alpha: The share of findings that may be false on average, in (0, 1).
 
     Returns:
         Whether each test is a finding.
-
-    Raises:
-        ValueError: `alpha` lies outside (0, 1).
 
     Source: Benjamini & Hochberg, "Controlling the false discovery rate" (1995), who prove it for
     independent tests. It also holds for tests with positive regression dependency (Benjamini
@@ -61,16 +58,16 @@ def benjamini_hochberg(
     Annals of Statistics 29(4), 2001, theorem 1.2). Two-sided comparisons with one baseline are
     not known to have this property; for them, simulations stay within 5 %
     (docs/explanation/statistics/comparisons.md). Their correction for any dependency,
-    alpha / (1 + 1/2 + ... + 1/m), is not applied.
+    the share over 1 + 1/2 + ... + 1/m, is not applied.
 
     >>> benjamini_hochberg([0.01, 0.04, None, 0.03])
     (True, True, False, True)
     """
-    if not 0 < alpha < 1:
-        raise ValueError("alpha lies between 0 and 1")
     tested = sorted(p for p in p_values if p is not None)
     # The largest p-value below its line makes all smaller ones findings too.
-    passing = [p for rank, p in enumerate(tested, start=1) if p <= alpha * rank / len(tested)]
+    passing = [
+        p for rank, p in enumerate(tested, start=1) if p <= _FALSE_SHARE * rank / len(tested)
+    ]
     limit = max(passing, default=-1.0)
     return tuple(p is not None and p <= limit for p in p_values)
 

@@ -1,7 +1,6 @@
 """Specifies corrections for many comparisons, with their rates of false alarms."""
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -61,11 +60,10 @@ def test_a_family_without_differences_alarms_at_most_once_in_twenty() -> None:
     assert 159 <= alarms <= 241
 
 
-@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_an_error_rate_lies_between_0_and_1(correct: Any, alpha: float) -> None:
+def test_an_error_rate_lies_between_0_and_1(alpha: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
-        correct([0.5], alpha=alpha)
+        holm([0.5], alpha=alpha)
 
 
 @given(p_values)
