@@ -78,13 +78,6 @@ class ValueWithBounds(Struct, frozen=True, kw_only=True):
     ends: str = ""
 
 
-class Fact(Struct, frozen=True, kw_only=True):
-    """A value and its description; an unknown value is replaced by a word."""
-
-    value: str
-    says: str
-
-
 _BINDINGS: dict[BindingMode, tuple[str, str]] = {
     # mode: (name, what one does to get it)
     "none": ("unbound", "Leaving threads unbound"),

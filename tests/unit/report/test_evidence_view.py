@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from corebound.analysis.launch_facts import counter_facts, cpu_of, host_state, migration_facts
 from corebound.analysis.scenario_result import CellResult, analyse_scenario
-from corebound.analysis.wording import Fact
 from corebound.records.telemetry import Counters, Disturbance, GpuUse, HostWindow
 from corebound.scenario.matrix import expand
 from support.build import (
@@ -22,8 +21,8 @@ from support.build import (
 )
 
 
-def told(figures: Iterable[Fact]) -> dict[str, str]:
-    return {one.says: one.value for one in figures}
+def told(figures: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {says: value for value, says in figures}
 
 
 def test_figures_are_shares_of_the_time_that_was_watched() -> None:

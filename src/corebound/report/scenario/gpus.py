@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.wording import Fact
+from corebound.analysis.launch_facts import LaunchFact
 from corebound.records.launch_record import Launch
 from corebound.records.telemetry import GPU_PERIODS_MS
 from corebound.report.charts.axis import Tick
@@ -26,14 +26,14 @@ class GpuOverTime(Struct, frozen=True, kw_only=True):
     readings: dict[str, tuple[tuple[int, int, float], ...]]
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
+    def facts(self) -> tuple[LaunchFact, ...]:
         """The busy share of each, with its lowest and highest reading."""
         facts = []
         for name, readings in self.readings.items():
             shares = [share for _, _, share in readings]
             low, high = percent(min(shares), 0), percent(max(shares), 0)
             says = f"of the time GPU {name} is busy ({low} to {high})"
-            facts.append(Fact(value=percent(_busy(readings), 0), says=says))
+            facts.append(LaunchFact(percent(_busy(readings), 0), says))
         return tuple(facts)
 
     def above(self, name: str, until: float, end_ms: int) -> tuple[str, int, tuple[Tick, ...]]:

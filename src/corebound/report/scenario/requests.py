@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.analysis.wording import Fact, count
+from corebound.analysis.launch_facts import LaunchFact
+from corebound.analysis.wording import count
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Tick
 from corebound.report.charts.requests import (
@@ -43,14 +44,14 @@ class RequestsInFlight(Struct, frozen=True, kw_only=True):
         return (answered, *([waits] if self.waits_for else []), *([failed] if has_failed else []))
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
+    def facts(self) -> tuple[LaunchFact, ...]:
         """How many were in flight and waited, on average."""
         in_flight = sum(span.end - span.begin for span in self.drawn)
         waiting = sum(span.answered - span.begin for span in self.drawn)
-        facts = [Fact(value=significant(in_flight), says="requests in flight, on average")]
+        facts = [LaunchFact(significant(in_flight), "requests in flight, on average")]
         if self.waits_for:
             says = f"of them waiting for {self.waits_for}"
-            facts.append(Fact(value=significant(waiting), says=says))
+            facts.append(LaunchFact(significant(waiting), says))
         return tuple(facts)
 
     @property

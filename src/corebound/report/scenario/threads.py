@@ -7,11 +7,17 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.launch_facts import counter_facts, cpu_of, host_state, migration_facts
+from corebound.analysis.launch_facts import (
+    LaunchFact,
+    counter_facts,
+    cpu_of,
+    host_state,
+    migration_facts,
+)
 from corebound.analysis.launch_metrics import median_of, migrations
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
 from corebound.analysis.server_workers import worker_activity
-from corebound.analysis.wording import Fact, and_more, binding_name, capital, count, full_name
+from corebound.analysis.wording import and_more, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, cpu_list
 from corebound.planning.models import Placement
@@ -462,13 +468,13 @@ def _alt_text(shown: _Shown) -> str:
     return f"{text}; {_unmoved_text(shares, shown.noun)}"
 
 
-def _used_and_waiting(shown: _Shown) -> Iterator[Fact]:
+def _used_and_waiting(shown: _Shown) -> Iterator[LaunchFact]:
     length_ns = shown.end_ms * 1e6
     if shown.run_ns:
-        yield Fact(value=significant(shown.run_ns / length_ns), says="CPUs in use, on average")
+        yield LaunchFact(significant(shown.run_ns / length_ns), "CPUs in use, on average")
     if shown.wait_ns >= _LEAST_WAITING * (shown.run_ns + shown.wait_ns) and shown.wait_ns:
         waiting = significant(shown.wait_ns / length_ns)
-        yield Fact(value=waiting, says="threads waiting for a CPU, on average")
+        yield LaunchFact(waiting, "threads waiting for a CPU, on average")
 
 
 def _panel(result: ScenarioResult, shown: _Shown, drawn: CpuTime, cpus: Sequence[Cpu]) -> Content:
@@ -512,37 +518,37 @@ def _within(ticks: Iterable[Tick], whole: float) -> tuple[Tick, ...]:
     return tuple(Tick(at=round(tick.at / whole, 2), text=tick.text) for tick in ticks)
 
 
-def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> Iterator[Fact]:
+def _panel_values(result: ScenarioResult, cell: CellResult, launch: Launch) -> Iterator[LaunchFact]:
     topology = result.run.host.topology
     if (moves := migrations(launch)) is not None:
-        yield Fact(value=f"{moves:,}", says="migrations in this launch")
+        yield LaunchFact(f"{moves:,}", "migrations in this launch")
     yield from migration_facts(launch, topology)
     if (involuntary := total(launch, "involuntary")) is not None:
-        yield Fact(value=f"{involuntary:,}", says="involuntary switches in this launch")
+        yield LaunchFact(f"{involuntary:,}", "involuntary switches in this launch")
     if (waiting := wait_share(launch)) is not None:
-        yield Fact(value=percent(waiting, 0), says="run-queue wait")
+        yield LaunchFact(percent(waiting, 0), "run-queue wait")
     remote = remote_share(launch, {cpu.id: cpu.node for cpu in topology.cpus})
     if launch.served is None and remote is not None:
-        yield Fact(value=percent(remote, 0), says="of memory on another node")
+        yield LaunchFact(percent(remote, 0), "of memory on another node")
     worker = launch.workers[0]
     if worker.threads_used is not None or worker.threads_asked is not None:
         text = "thread reported" if worker.threads_used == 1 else "threads reported"
         asked = worker.threads_asked
         requested = "default" if asked is None else f"{asked} requested, {proof(launch, worker)}"
         used = "–" if worker.threads_used is None else f"{worker.threads_used}"
-        yield Fact(value=used, says=f"{text} ({requested})")
+        yield LaunchFact(used, f"{text} ({requested})")
     yield from cpu_of(cell)
     spin = spin_share(cell.summary, [other.summary for other in result.cells])
     if spin is not None:
-        yield Fact(value=f"≤ {percent(spin, 0)}", says="of CPU time spent spinning")
+        yield LaunchFact(f"≤ {percent(spin, 0)}", "of CPU time spent spinning")
 
 
-def _host_and_counters(launch: Launch) -> tuple[Fact, ...]:
+def _host_and_counters(launch: Launch) -> tuple[LaunchFact, ...]:
     """Host values and hardware counters of a launch; those of a server are counted per worker."""
     return (*host_state(launch), *(counter_facts(launch) if launch.served is None else ()))
 
 
-def _side_by_side(launches: Sequence[Sequence[Fact]]) -> dict[str, tuple[str, ...]]:
+def _side_by_side(launches: Sequence[Sequence[LaunchFact]]) -> dict[str, tuple[str, ...]]:
     """For each value, in order of appearance, that of each launch; a dash if it has none."""
     by_name = [{value.says: value.value for value in values} for values in launches]
     names = dict.fromkeys(value.says for values in launches for value in values)
