@@ -6,7 +6,6 @@ so that an estimate from a few noisy launches does not come first.
 """
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -238,13 +237,11 @@ def _more_data(result: ScenarioResult) -> suggested_commands.CommandLine:
         return suggested_commands.CommandLine(
             f"{suggested_commands.original_command(run).line} --resume"
         )
-    if result.incomplete is None and run.profile is None and result.ranked:
-        return suggested_commands.CommandLine(
-            shlex.join(("corebound", "run", result.source.path, "--favour-doubtful"))
-        )
     words = ["corebound", "run", result.source.path]
+    if result.incomplete is None and run.profile is None and result.ranked:
+        return suggested_commands.CommandLine.of(*words, "--favour-doubtful")
     if not any(cell.is_measured for cell in result.cells):
         # The same again: all of it may take hours where the profile takes minutes.
         words += ["--profile", run.profile] if run.profile is not None else []
         words += [word for key in run.only for word in ("--only", key)]
-    return suggested_commands.CommandLine(shlex.join(words))
+    return suggested_commands.CommandLine.of(*words)

@@ -32,6 +32,11 @@ class CommandLine(Struct, frozen=True):
     line: str
     reads_records: bool = True
 
+    @classmethod
+    def of(cls, *words: str, reads_records: bool = True) -> CommandLine:
+        """The command of these words, quoted where a shell needs it."""
+        return cls(shlex.join(words), reads_records)
+
     def at(self, records: str) -> str:
         """The command for records in this folder; an empty `records` means the default folder."""
         if not records or not self.reads_records:
@@ -64,8 +69,8 @@ def reproduce_command(result: ScenarioResult, cells: Sequence[Cell]) -> CommandL
 def plan_command(result: ScenarioResult, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, without launching it."""
     axis = compared_axis(result.source.document)
-    arguments = ("corebound", "plan", result.source.path, *_only([cell], axis))
-    return CommandLine(shlex.join((*arguments, *_profile(result.run))))
+    only = _only([cell], axis)
+    return CommandLine.of("corebound", "plan", result.source.path, *only, *_profile(result.run))
 
 
 def import_command(profile: ImportedProfile) -> CommandLine:
@@ -80,7 +85,7 @@ def import_command(profile: ImportedProfile) -> CommandLine:
 
 def original_command(run: Run) -> CommandLine:
     """The command that started a run."""
-    return CommandLine(shlex.join(run.argv), reads_records="--records" not in run.argv)
+    return CommandLine.of(*run.argv, reads_records="--records" not in run.argv)
 
 
 def cell_command(result: ScenarioResult, cell: CellResult) -> CommandLine:
@@ -106,7 +111,7 @@ def launch_command(run: Run, launch: Launch) -> CommandLine:
     launch without a result, the command launches the cell again.
     """
     if launch.kind == "measure" and launch.status == "ok":
-        return CommandLine(shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id)))
+        return CommandLine.of("corebound", "reproduce", run.id, "--cell", launch.cell.id)
     return cells_command(run, (launch.cell,))
 
 
@@ -143,15 +148,18 @@ def series_command(all_series: Sequence[Series]) -> CommandLine | None:
         all_series: At least one; all of one scenario and host.
     """
     if all_series[0].project is not None:
-        lines = dict.fromkeys(
-            shlex.join(series.reproduce) for series in all_series if series.reproduce
-        )
-        return CommandLine("\n".join(lines), reads_records=False) if lines else None
+        return _of_other_tools(series.reproduce for series in all_series if series.reproduce)
     arguments = list(all_series[0].reproduce)
     for series in all_series[1:]:
         if series.cell not in arguments:
             arguments += ["--only", series.cell]
-    return CommandLine(shlex.join(arguments)) if arguments else None
+    return CommandLine.of(*arguments) if arguments else None
+
+
+def _of_other_tools(commands: Iterable[Sequence[str]]) -> CommandLine | None:
+    """One line for each different command; None without any."""
+    lines = dict.fromkeys(map(shlex.join, commands))
+    return CommandLine("\n".join(lines), reads_records=False) if lines else None
 
 
 def between_command(
@@ -171,10 +179,7 @@ def between_command(
     asv_commands = [
         asv_continuous_arguments(series, good.commit, bad.commit) for series in all_series
     ]
-    if not all(asv_commands):
-        return series_command(all_series)
-    lines = dict.fromkeys(map(shlex.join, asv_commands))
-    return CommandLine("\n".join(lines), reads_records=False)
+    return _of_other_tools(asv_commands) if all(asv_commands) else series_command(all_series)
 
 
 def asv_continuous_arguments(
@@ -194,32 +199,15 @@ def asv_continuous_arguments(
     return ("asv", "continuous", *series.reproduce[2:], good.sha[:10], bad.sha[:10])
 
 
-class TriageCommands(Struct, frozen=True, kw_only=True):
-    """What one can do about the changes of a commit; None if it is impossible.
-
-    Attributes:
-        compare: Compares the commits before and after.
-        bisect: Searches the commit in between that changed the most affected series.
-        accept: Acknowledges the regressions.
-    """
-
-    compare: CommandLine | None
-    bisect: CommandLine | None
-    accept: CommandLine | None
-
-    @property
-    def named(self) -> tuple[tuple[str, CommandLine], ...]:
-        """Those that are possible, with their names."""
-        every = (("Compare", self.compare), ("Bisect", self.bisect), ("Acknowledge", self.accept))
-        return tuple((name, command) for name, command in every if command is not None)
-
-
 # A command for more benchmarks would be too long to read.
 _MOST_COMPARED = 4
 
 
-def triage_commands(entry: CommitEntry, built: Container[str]) -> TriageCommands:
-    """The commands for the changes of a commit.
+def triage_commands(entry: CommitEntry, built: Container[str]) -> dict[str, CommandLine]:
+    """What one can do about the changes of a commit, by name, as far as it is possible.
+
+    `Compare` its commits before and after, `Bisect` for the one in between that changed the most
+    affected series, and `Acknowledge` the regressions.
 
     Our own scenarios are compared by building both commits, where they measure builds of the
     project under test; otherwise the two recorded runs are compared. Imported commits are compared
@@ -231,11 +219,12 @@ def triage_commands(entry: CommitEntry, built: Container[str]) -> TriageCommands
     is_pending = entry.is_regression and entry.status in {"new", "open"}
     metric = _metric(entry.leading.benchmarks[0].largest.series)
     words = ("corebound", "regressions", *metric, "--accept", entry.id, "--because", "REASON")
-    return TriageCommands(
-        compare=_compare_commits(entry, built),
-        bisect=_bisect(entry, built),
-        accept=CommandLine(shlex.join(words)) if is_pending else None,
-    )
+    every = {
+        "Compare": _compare_commits(entry, built),
+        "Bisect": _bisect(entry, built),
+        "Acknowledge": CommandLine.of(*words) if is_pending else None,
+    }
+    return {name: command for name, command in every.items() if command is not None}
 
 
 def _ends_of(entry: CommitEntry) -> tuple[str, str] | None:
@@ -257,19 +246,16 @@ def _compare_commits(entry: CommitEntry, built: Container[str]) -> CommandLine |
         arguments += _metric(buildable[0])
         cells = {each.change.series.cell for each in entry.leading.changes}
         if len(files) == 1 and len(cells) <= _MOST_COMPARED and _has_cells(buildable[0]):
-            arguments += [word for cell in sorted(cells) for word in ("--only", cell)]
-        return CommandLine(shlex.join(arguments))
+            arguments += _options("--only", sorted(cells))
+        return CommandLine.of(*arguments)
     if entry.project is not None:
-        if commits is None:
-            return None
-        return CommandLine(shlex.join(("corebound", "compare", *commits)))
+        return CommandLine.of("corebound", "compare", *commits) if commits else None
     # Both runs are of one host in the largest change, which an entry's range need not be.
     largest = entry.leading.benchmarks[0].largest
     runs = (largest.last_good.run, largest.first_bad.run)
     if runs[0] is None or runs[1] is None:
         return None
-    words = ("corebound", "compare", runs[0], runs[1], *_metric(largest.series))
-    return CommandLine(shlex.join(words))
+    return CommandLine.of("corebound", "compare", runs[0], runs[1], *_metric(largest.series))
 
 
 def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
@@ -281,13 +267,12 @@ def _bisect(entry: CommitEntry, built: Container[str]) -> CommandLine | None:
     if series.id in built:
         arguments = ["corebound", "bisect", *commits, "--scenario", _scenario_file(series)]
         arguments += ("--cell", series.cell) if _has_cells(series) else ()
-        arguments += (*_option(series, "--config"), *_metric(series))
-        return CommandLine(shlex.join(arguments))
+        return CommandLine.of(*arguments, *_option(series, "--config"), *_metric(series))
     if series.reproduce[:3] != ("asv", "run", "--bench") or _is_of_existing(series):
         return None
     invert = () if largest.is_up else ("--invert",)
     words = ("asv", "find", *invert, "..".join(commits), series.reproduce[3])
-    return CommandLine(shlex.join(words), reads_records=False)
+    return CommandLine.of(*words, reads_records=False)
 
 
 def _scenario_file(series: Series) -> str:
@@ -324,13 +309,13 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
         if _is_of_existing(series):
             named = "--python=same", "--set-commit-hash", point.commit.sha[:10]
             arguments = ["asv", "run", *named, *series.reproduce[2:]]
-        return CommandLine(shlex.join(arguments), reads_records=False)
+        return CommandLine.of(*arguments, reads_records=False)
     # An imported point is not in one of our runs, whatever run id its file gives.
     is_ratio = series.is_anchored
     if is_ratio or series.project is not None or point.run is None or point.value is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
-    return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))
+    return CommandLine.of("corebound", "reproduce", point.run, "--cell", cell)
 
 
 def latest_command(series: Series) -> CommandLine | None:
@@ -376,7 +361,7 @@ def compare_again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
         return _run(after, source, (cell,))
     commits = old_commit.sha[:10], new_commit.sha[:10]
     arguments = ("corebound", "compare-commits", *commits, source.path, "--only", cell.key)
-    return CommandLine(shlex.join((*arguments, *_profile(after), *after.config_option)))
+    return CommandLine.of(*arguments, *_profile(after), *after.config_option)
 
 
 def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
@@ -384,16 +369,19 @@ def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine
     if axis is not None:
         return _compare_sides(run, source, axis, cells)
     options = ("--seed", str(run.seed), *_profile(run), *run.config_option)
-    arguments = ("corebound", "run", source.path, *_only(cells, None), *options)
-    return CommandLine(shlex.join(arguments))
+    return CommandLine.of("corebound", "run", source.path, *_only(cells, None), *options)
 
 
 def _only(cells: Iterable[Cell], axis: Key | None) -> list[str]:
     """The options that select cells in a scenario's file, which lacks the compared axis."""
     keys = [cell.key if axis is None else key_without_axis(cell, axis) for cell in cells]
     # A cell without other axes is the only one.
-    keys = [key for key in dict.fromkeys(keys) if axis is None or key != "default"]
-    return [word for key in keys for word in ("--only", key)]
+    return _options("--only", [key for key in dict.fromkeys(keys) if not axis or key != "default"])
+
+
+def _options(name: str, values: Iterable[str]) -> list[str]:
+    """An option for each value."""
+    return [word for value in values for word in (name, value)]
 
 
 def _compare_sides(
@@ -415,8 +403,8 @@ def _compare_sides(
     arguments = ["corebound", "compare-commits", *(f"{prefix}{side}" for side in (base, *heads))]
     arguments += [source.path, *_only(cells, axis)]
     if not cells:
-        arguments += [word for key in run.only for word in ("--only", key)]
-    return CommandLine(shlex.join([*arguments, *_profile(run), *run.config_option]))
+        arguments += _options("--only", run.only)
+    return CommandLine.of(*arguments, *_profile(run), *run.config_option)
 
 
 def _profile(run: Run) -> tuple[str, ...]:

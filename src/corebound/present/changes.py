@@ -523,7 +523,7 @@ def entry_table(
                 # The subject is below the name of the row.
                 replace(commits, name=commits.name if entry.is_of_commits else "", subject=""),
                 Commands(
-                    lines=tuple(line for _, line in triage_commands(entry, history.built).named),
+                    lines=tuple(triage_commands(entry, history.built).values()),
                     of=entry.id,
                 ),
             )

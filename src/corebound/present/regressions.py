@@ -202,7 +202,7 @@ def _facts_of_entry(
     entry: CommitEntry, impact: Impact, history: ChangeHistory, address: Address, records: str
 ) -> Iterator[Fact]:
     """What one can do about a commit, what is known of its largest change, and its page."""
-    for name, command in triage_commands(entry, history.built).named:
+    for name, command in triage_commands(entry, history.built).items():
         yield Fact(term=name, value=command.at(records))
     yield from _facts(impact.changes[0], history, address)
     if entry in history.entries and (page := address(entry)):
@@ -284,7 +284,7 @@ def regressions_parts(
             "evidence_of_hosts": [_evidence(each) for each in evidence.get(entry.id, ())],
             "commands": {
                 name.lower(): command.at(records)
-                for name, command in triage_commands(entry, history.built).named
+                for name, command in triage_commands(entry, history.built).items()
             },
             "link": address(entry),
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -400,7 +399,7 @@ def verify_command(result: TuneResult) -> CommandLine:
         words += ["--only", ",".join(f"{name}={value}" for name, value in result.tuning.load)]
     if result.tuning.objective != "latency":
         words += ["--objective", result.tuning.objective]
-    return CommandLine(shlex.join([*words, "--verify"]))
+    return CommandLine.of(*words, "--verify")
 
 
 def inconclusive_winner(result: TuneResult) -> str:

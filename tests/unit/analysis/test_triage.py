@@ -243,7 +243,7 @@ def test_series_that_fail_for_one_reason_are_one_group_the_largest_first(importa
 
 def lines_of(entry: CommitEntry, *, built: bool = False) -> dict[str, str]:
     ids = {change.change.series.id for change in entry.changes} if built else set()
-    return {name: command.line for name, command in triage_commands(entry, ids).named}
+    return {name: command.line for name, command in triage_commands(entry, ids).items()}
 
 
 def own(scenario: str) -> Series:

@@ -1,6 +1,5 @@
 """The page of published claims, each with the local result and whether it reproduces."""
 
-import shlex
 from collections.abc import Sequence
 
 from corebound.analysis.claims import ClaimResult, Judgement, claims_in_words, judge_claims
@@ -108,5 +107,5 @@ def claim_command(result: ClaimResult, scenario_result: ScenarioResult) -> Comma
     pairs = pairs or [*claim_pairs(result.claim, scenario_result.planned)]
     cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
     if not cells:
-        return CommandLine(shlex.join(("corebound", "run", scenario_result.source.path)))
+        return CommandLine.of("corebound", "run", scenario_result.source.path)
     return reproduce_command(scenario_result, tuple(cells))

@@ -175,7 +175,8 @@ def history_page(context: PageContext) -> Page:
         timelines=commit_timelines(on_page, history),
         # What compares each commit of the page with the one before.
         comparisons={
-            entry_anchor(entry): triage_commands(entry, history.built).compare for entry in on_page
+            entry_anchor(entry): triage_commands(entry, history.built).get("Compare")
+            for entry in on_page
         },
         has_secondary=any(
             each.is_secondary
