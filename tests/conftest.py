@@ -33,6 +33,7 @@ LONGEST = (
     "integration/test_workloads.py",
     "fleet/test_dask.py",
     "fleet/test_slurm.py",
+    "integration/test_own_servers.py",
     "integration/test_tune.py",
     "integration/test_compare_commits.py",
     "integration/test_serving.py",
