@@ -376,16 +376,19 @@ def _comparison(
     interval = interval_of(estimate)
     is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
     verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
+    explained = _is_explained_by_disturbance(cell, baseline, interval, verdict)
     # Two runs differ by more than the ranks of their launches show.
     ranks = _ranks(cell, baseline) if estimate.by_launches is None else None
-    by_ranks = ranks is not None and verdict == "inconclusive" and not ranks.interval.contains(1.0)
+    shows_nothing = verdict == "inconclusive" or explained
+    by_ranks = ranks is not None and shows_nothing and not ranks.interval.contains(1.0)
     if ranks is not None and by_ranks:
         interval, is_usable = ranks.interval, True
         verdict = verdict_of(interval, margin)
+        explained = _is_explained_by_disturbance(cell, baseline, interval, verdict)
     p_value = _p_value(estimate)
     if p_value is not None and ranks is not None:
         p_value = min(1.0, _PRICE_OF_T * p_value, _PRICE_OF_RANKS * ranks.p_value)
-    if interval is not None and _is_explained_by_disturbance(cell, baseline, interval, verdict):
+    if explained:
         # More launches cannot tell.
         verdict, estimate, p_value = "inconclusive", replace(estimate, error=None), None
     return Comparison(
@@ -448,16 +451,18 @@ def _by_mode(estimate: LogRatioEstimate, margin: float) -> ModeComparison | None
 
 
 def _is_explained_by_disturbance(
-    cell: CellSummary, baseline: CellSummary, interval: Interval, verdict: Verdict
+    cell: CellSummary, baseline: CellSummary, interval: Interval | None, verdict: Verdict
 ) -> bool:
     """Whether disturbances of the slower side alone can explain a difference."""
-    if verdict not in {"faster", "slower"}:
+    if interval is None or verdict not in {"faster", "slower"}:
         return False
     slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
     if not slower.disturbed or quicker.disturbed:
         return False
     nearest = interval.high if interval.high < 1 else interval.low
-    return abs(math.log(nearest)) <= _SHARED_CORE + max(launch.delay for launch in slower.launches)
+    # The ratio is that of means, so what a single launch waited is only its part of it.
+    delay = statistics.fmean(launch.delay for launch in slower.launches)
+    return abs(math.log(nearest)) <= _SHARED_CORE + delay
 
 
 def _estimates(

@@ -1,5 +1,6 @@
 """Specifies verdicts on a cell and its baseline."""
 
+import itertools
 import math
 from typing import Any
 
@@ -132,9 +133,11 @@ def alternating(
     return cell, baseline
 
 
-def of_disturbed(summary: CellSummary) -> CellSummary:
+def of_disturbed(summary: CellSummary, *delays: float) -> CellSummary:
+    launches = itertools.zip_longest(summary.launches, delays, fillvalue=0.0)
     return replace(
-        summary, launches=tuple(replace(one, disturbed=True) for one in summary.launches)
+        summary,
+        launches=tuple(replace(one, disturbed=True, delay=delay) for one, delay in launches),
     )
 
 
@@ -151,6 +154,30 @@ def test_a_cell_slower_only_while_disturbed_is_inconclusive() -> None:
     slowest = of_disturbed(a_summary(*around(1e10, 0, 1, 0, 1)))
     assert compared(slowest, fast).verdict == "slower"
     assert compared(fast, slowest).verdict == "faster"
+
+
+@pytest.mark.parametrize(
+    ("delays", "verdict"), [((0.6,) * 6, "inconclusive"), ((1.2, *(0.0,) * 5), "slower")]
+)
+def test_each_launch_explains_its_part_of_a_difference(
+    delays: tuple[float, ...], verdict: str
+) -> None:
+    fast = a_summary(*around(1e8, 0, 1, 1, 0, 1, 0))
+    slow = a_summary(*around(3e8, 0, 1, 0, 1, 0, 1))
+
+    assert compared(of_disturbed(slow, *delays), fast).verdict == verdict
+
+
+def test_ranks_decide_where_a_disturbance_explains_the_interval_of_means() -> None:
+    fast = a_summary(*around(1e8, 0, 1, 1, 0, 1, 0))
+    slow = of_disturbed(a_summary(3e8, 3.1e8, 80e8, 3.2e8, 90e8, 3.1e8))
+
+    found = compared(slow, fast)
+    pair = [(slow, fast)]
+    intervals = speedup_intervals(pair)
+
+    assert (found.verdict, found.by_ranks) == ("slower", True)
+    assert are_different(pair, intervals, margin=MARGIN, confidence=0.95) == (True,)
 
 
 def test_alternating_launches_are_compared_by_time_slice() -> None:
