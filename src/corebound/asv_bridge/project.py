@@ -203,7 +203,9 @@ class Project(Struct, frozen=True, kw_only=True):
             build=sha,
             folder=str(folder),
             objects=objects,
-            versions="\n".join(one for one in versions if one.split("==")[0] not in _INSTALLERS),
+            versions="\n".join(
+                version for version in versions if version.split("==")[0] not in _INSTALLERS
+            ),
         )
         if "failed" in answer:
             lines = [line for line in answer["failed"].splitlines() if line.strip()]
@@ -234,8 +236,8 @@ class Project(Struct, frozen=True, kw_only=True):
 
     def _discard_old_snapshots(self, current: Path) -> None:
         """Remove the environments of all but the latest snapshots; they can be rebuilt."""
-        others = [one for one in current.parent.iterdir() if one != current]
-        others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
+        others = [folder for folder in current.parent.iterdir() if folder != current]
+        others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
         for folder in others[_MOST_SNAPSHOTS - 1 :]:
             shutil.rmtree(folder, ignore_errors=True)
 

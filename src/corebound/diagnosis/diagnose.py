@@ -85,10 +85,12 @@ def diagnose_service(service: ServiceEvidence, topology: Topology) -> tuple[Serv
     found = [
         *(rule(service, context) for rule in SHARED_RULES),
         *(rule(service, context) for rule in SERVICE_RULES),
-        *(one for rule in PROCESS_RULES for one in _by_line(rule, service, context)),
+        *(finding for rule in PROCESS_RULES for finding in _by_line(rule, service, context)),
     ]
     findings = [finding for finding in found if isinstance(finding, ServiceFinding)]
-    return tuple(sorted(findings, key=lambda one: (_SURENESS[one.certainty], *_order(one))))
+    return tuple(
+        sorted(findings, key=lambda finding: (_SURENESS[finding.certainty], *_order(finding)))
+    )
 
 
 def _by_line(
@@ -97,13 +99,13 @@ def _by_line(
     context: Evidence,
 ) -> Iterator[ServiceFinding]:
     """A rule's findings about processes: one for each line to set, of the busiest process."""
-    found = [rule(one, service, context) for one in service.active]
+    found = [rule(process, service, context) for process in service.active]
     by_line: dict[str, list[ServiceFinding]] = {}
     for finding in found:
         if isinstance(finding, ServiceFinding):
             by_line.setdefault(finding.line, []).append(finding)
     for line, (first, *others) in by_line.items():
-        pids = (*first.pids, *(pid for one in others for pid in one.pids))
+        pids = (*first.pids, *(pid for other in others for pid in other.pids))
         listed = " ".join(map(str, pids))
         whole = f"for pid in {listed}; do {line}; done" if others and "$pid" in line else line
         whole = whole if others else line.replace("$pid", listed)

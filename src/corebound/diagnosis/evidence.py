@@ -605,9 +605,9 @@ def _throttled_share(launch: Launch) -> float | None:
 def stops_hidden_by_the_median(launches: Sequence[Launch]) -> str | None:
     """That iterations are too short for their median to show how long a quota stopped threads."""
     stopped = [
-        one
-        for one in launches
-        if one.status == "ok" and (_throttled_share(one) or 0.0) >= LEAST_THROTTLED
+        launch
+        for launch in launches
+        if launch.status == "ok" and (_throttled_share(launch) or 0.0) >= LEAST_THROTTLED
     ]
     walls_ns = [
         wall_ns for launch in stopped for worker in launch.workers for wall_ns in worker.wall_ns[1:]

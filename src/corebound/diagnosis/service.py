@@ -119,7 +119,7 @@ def memory_faults(service: ServiceEvidence, _: Evidence) -> Finding | None:
             " model, fewer workers), or forbid swap for it: `memory.swap.max` 0."
         )
     processes = service.use.processes
-    total = sum(one.major_faults for one in processes)
+    total = sum(process.major_faults for process in processes)
     return service.finding(
         rule="swapping" if swaps else "major-faults",
         tone="bad",
@@ -127,7 +127,7 @@ def memory_faults(service: ServiceEvidence, _: Evidence) -> Finding | None:
         evidence=(seen,),
         fix=fix,
         line="MemorySwapMax=0" if swaps else "",
-        processes=[one for one in processes if one.major_faults >= total / 10],
+        processes=[process for process in processes if process.major_faults >= total / 10],
         times_ratio=2,
     )
 
@@ -162,8 +162,8 @@ def spinning(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> Find
     if len(computing) < 2 or not (active or runtime or is_onnx):
         return None
     workers = _largest_pool(process, computing)
-    least = min((one.ready_ns for one in workers), default=0)
-    gives = max((one.ready_ns for one in set(process.threads) - set(workers)), default=0)
+    least = min((thread.ready_ns for thread in workers), default=0)
+    gives = max((thread.ready_ns for thread in set(process.threads) - set(workers)), default=0)
     capacity = service.capacity(process)
     lines = []
     if workers:
@@ -235,14 +235,16 @@ def low_priority(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> 
     """Its threads run at a lower priority than others."""
     threads = service.computing[process.pid]
     nice = max((thread.nice for thread in threads), default=0)
-    policy = next((_POLICIES[one.policy] for one in threads if one.policy in _POLICIES), "")
+    policy = next(
+        (_POLICIES[thread.policy] for thread in threads if thread.policy in _POLICIES), ""
+    )
     if nice <= 0 and not policy:
         return None
     lines = {
         "chrt --all-tasks --other --pid 0 $pid": bool(policy),
         "renice -n 0 -p $(ls /proc/$pid/task)": nice > 0,
     }
-    line = "; ".join(one for one, is_needed in lines.items() if is_needed)
+    line = "; ".join(text for text, is_needed in lines.items() if is_needed)
     has = " and ".join(filter(None, (f"nice {nice}" if nice > 0 else "", policy)))
     waits = service.is_kept_waiting
     return service.finding(
@@ -261,7 +263,7 @@ def low_priority(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> 
 def autogroup(process: ProcessUse, service: ServiceEvidence, _: Evidence) -> Finding | None:
     """The kernel shares CPU time between sessions, and that decides what the service gets."""
     is_alone = service.use.autogroups and not service.use.group.strip("/")
-    nice = min((one.nice for one in service.computing[process.pid]), default=0)
+    nice = min((thread.nice for thread in service.computing[process.pid]), default=0)
     if not is_alone or not service.is_kept_waiting or process.autogroup is None:
         return None
     number, of_session = process.autogroup
@@ -376,15 +378,15 @@ def one_thread_works(process: ProcessUse, service: ServiceEvidence, _: Evidence)
         or service.free_cpus < _LEAST_FREE_CPUS
     ):
         return None
-    pool = next((one for one in pools(process, process.threads) if busiest in one), ())
+    pool = next((threads for threads in pools(process, process.threads) if busiest in threads), ())
     if not pool and process.libraries:
         pool = _largest_pool(process, process.threads)
     elif pool:
         # A runtime starts threads for different work at once: Java's `main` and its collectors.
-        pool = tuple(one for one in pool if base_name(one) == base_name(busiest))
-    idle = [one for one in pool if one is not busiest]
+        pool = tuple(thread for thread in pool if base_name(thread) == base_name(busiest))
+    idle = [thread for thread in pool if thread is not busiest]
     if len(idle) < _LEAST_IDLE or any(
-        one.ready_ns > _NEXT_TO_NOTHING * duration_ns for one in idle
+        thread.ready_ns > _NEXT_TO_NOTHING * duration_ns for thread in idle
     ):
         return None
     variables = " ".join(f"{name}={number}" for name, number in thread_variables(process).items())
@@ -409,10 +411,14 @@ def interpreter_lock(process: ProcessUse, service: ServiceEvidence, _: Evidence)
     """Several Python threads compute, but the interpreter's lock lets one run at a time."""
     duration_ns = service.use.duration_ns
     threads = [
-        one for one in process.threads if one.run_ns >= LEAST_BUSY_SHARE * process.threads[0].run_ns
+        thread
+        for thread in process.threads
+        if thread.run_ns >= LEAST_BUSY_SHARE * process.threads[0].run_ns
     ]
     at_once = sum(thread.ready_ns for thread in process.threads) / duration_ns
-    turns_per_s = sum(one.slices for one in threads) / max(1, len(threads)) / duration_ns * 1e9
+    turns_per_s = (
+        sum(thread.slices for thread in threads) / max(1, len(threads)) / duration_ns * 1e9
+    )
     if (
         len(threads) < 2
         or not is_serial_python(process, duration_ns)
@@ -459,7 +465,7 @@ def _is_team(pool: Sequence[ThreadUse], process: ProcessUse, evidence: Evidence)
 
     Both may start together. A pool works with the main thread, or has one of the default sizes.
     """
-    main = next((one for one in process.threads if one.tid == process.pid), None)
+    main = next((thread for thread in process.threads if thread.tid == process.pid), None)
     if main is not None and main.ready_ns >= _TEAM_SHARE * pool[0].ready_ns:
         return True
     cpus = {cpu.id for cpu in evidence.topology.cpus}
@@ -468,7 +474,7 @@ def _is_team(pool: Sequence[ThreadUse], process: ProcessUse, evidence: Evidence)
 
 def _busy(threads: Iterable[ThreadUse], duration_ns: int) -> str:
     """The range of how long threads were ready: `98 to 100 %`."""
-    shares = sorted(min(1.0, one.ready_ns / duration_ns) for one in threads)
+    shares = sorted(min(1.0, thread.ready_ns / duration_ns) for thread in threads)
     low, high = percent(shares[0], 0), percent(shares[-1], 0)
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 

@@ -117,26 +117,30 @@ class ServiceEvidence:
         self.use, duration_ns = use, use.duration_ns
         self.over = f"in {significant(duration_ns / 1e9, 2)} s"
         self.active = _active(use)
-        self.computing = {one.pid: _computing(one, duration_ns) for one in use.processes}
+        self.computing = {
+            process.pid: _computing(process, duration_ns) for process in use.processes
+        }
         self.workers = max(1, len(self.active))
         self.wait_share = waited(
-            [thread for one in self.active for thread in self.computing[one.pid]]
+            [thread for process in self.active for thread in self.computing[process.pid]]
         )
         waited_share = self.wait_share or 0
         self.is_kept_waiting = waited_share >= LEAST_WAIT
         self.waiting_line = f"run-queue wait: {percent(waited_share, 0)} of ready time"
         self.waiting_ratio = 1 / (1 - min(waited_share, 0.9))
-        self.affinities = (tuple(one.cpus for one in self.active),)
+        self.affinities = (tuple(process.cpus for process in self.active),)
         self.group_cpus = use.group_cpus or frozenset(use.cpus)
-        self.cpus = frozenset(cpu for one in self.active for cpu in one.cpus)
+        self.cpus = frozenset(cpu for process in self.active for cpu in process.cpus)
         spent = [use.cpus[cpu] for cpu in self.cpus if cpu in use.cpus]
         all_ns = max(1, duration_ns * len(spent))
         idle_ns, steal_ns = sum(cpu.idle_ns for cpu in spent), sum(cpu.steal_ns for cpu in spent)
-        used_ns = sum(one.cpu_ns for one in use.processes)
+        used_ns = sum(process.cpu_ns for process in use.processes)
         foreign_ns = all_ns - idle_ns - steal_ns - used_ns - use.own_ns if spent else 0
         self.busy_cpus, self.free_cpus = used_ns / duration_ns, idle_ns / duration_ns
         self.foreign_share, self.steal_share = max(0.0, foreign_ns / all_ns), steal_ns / all_ns
-        self.largest = max(self.active, key=lambda one: len(self.computing[one.pid]), default=None)
+        self.largest = max(
+            self.active, key=lambda process: len(self.computing[process.pid]), default=None
+        )
         self.threads: int | None = None
         self.reported_threads: int | None = None
         self.room: int | None = None
@@ -150,7 +154,7 @@ class ServiceEvidence:
         self.is_pinned = self.workers == 1 and self.room == 1 and len(self.group_cpus) > 1
         self.group = max(
             use.quotas,
-            key=lambda one: (_throttled_share(one) or 0, -one.quota.cpus),
+            key=lambda group: (_throttled_share(group) or 0, -group.quota.cpus),
             default=None,
         )
         self.throttled_share = _throttled_share(self.group) if self.group else None
@@ -158,11 +162,13 @@ class ServiceEvidence:
         self.quota_is_own = self.group is None or self.group.is_own
         throttled_ns = (self.quota.throttled_ns or 0) if self.quota else 0
         self.throttled_cpus_share = throttled_ns / (duration_ns * max(1, len(self.cpus)))
-        self.runnable_cpus = min((one.quota.cpus for one in use.quotas), default=None)
-        self.swap_bytes = sum(one.swap_bytes or 0 for one in use.processes)
-        faults = sum(one.major_faults for one in use.processes)
+        self.runnable_cpus = min((group.quota.cpus for group in use.quotas), default=None)
+        self.swap_bytes = sum(process.swap_bytes or 0 for process in use.processes)
+        faults = sum(process.major_faults for process in use.processes)
         self.major_faults_per_s = faults / duration_ns * 1e9
-        self.node_bytes = sum((Counter(one.node_bytes) for one in self.active), Counter[int]())
+        self.node_bytes = sum(
+            (Counter(process.node_bytes) for process in self.active), Counter[int]()
+        )
         self.is_idle = (
             max(self._ready_cpus(use.processes), self.busy_cpus) < _LEAST_ACTIVE
             and not self.throttled_share
@@ -171,13 +177,15 @@ class ServiceEvidence:
 
     def _ready_cpus(self, processes: Iterable[ProcessUse]) -> float:
         """How many threads that compute were ready on average."""
-        threads = (thread for one in processes for thread in self.computing[one.pid])
+        threads = (thread for process in processes for thread in self.computing[process.pid])
         return sum(thread.ready_ns for thread in threads) / self.use.duration_ns
 
     @property
     def pooled(self) -> tuple[int, int]:
         """The usual number of threads of its processes that have several, and how many have."""
-        sizes = [number for one in self.active if (number := len(self.computing[one.pid])) > 1]
+        sizes = [
+            number for process in self.active if (number := len(self.computing[process.pid])) > 1
+        ]
         return (max(sizes, key=sizes.count) if sizes else 1), len(sizes)
 
     @property
@@ -193,8 +201,8 @@ class ServiceEvidence:
     def _moves(self) -> Iterable[tuple[CpuId, CpuId]]:
         return (
             move
-            for one in self.active
-            for thread in one.threads
+            for process in self.active
+            for thread in process.threads
             for move in pairwise(thread.visited)
         )
 
@@ -204,9 +212,9 @@ class ServiceEvidence:
         if len(set(nodes.values())) < 2 or not total:
             return None
         remote = 0
-        for one in self.active:
-            own = {nodes.get(cpu) for cpu in one.cpus}
-            remote += sum(size for node, size in one.node_bytes.items() if node not in own)
+        for process in self.active:
+            own = {nodes.get(cpu) for cpu in process.cpus}
+            remote += sum(size for node, size in process.node_bytes.items() if node not in own)
         return remote / total
 
     def spare_cores(self, topology: Topology) -> int:
@@ -245,7 +253,7 @@ class ServiceEvidence:
     def thread_setting(self, own: str, number: int, each: str = "") -> tuple[str, str]:
         """What sets the threads of its largest process, or of each that has several."""
         del own
-        usual = (one for one in self.active if len(self.computing[one.pid]) == self.pooled[0])
+        usual = (each for each in self.active if len(self.computing[each.pid]) == self.pooled[0])
         process = next(usual, None) if each else self.largest
         if process is None:
             return f"{number} threads", ""
@@ -268,7 +276,7 @@ class ServiceEvidence:
 
     def fitting(self, process: ProcessUse) -> int:
         """The threads for a process that leave room for the others on its CPUs and in its quota."""
-        sharing = max(1, sum(not one.cpus.isdisjoint(process.cpus) for one in self.active))
+        sharing = max(1, sum(not other.cpus.isdisjoint(process.cpus) for other in self.active))
         cpus = max(1, len(process.cpus) // sharing)
         return threads_within_quota(self.runnable_cpus, cpus=cpus, workers=self.workers)
 
@@ -288,20 +296,20 @@ class ServiceEvidence:
         return ServiceFinding(
             rule=rule,
             certainty=certainty or ("certain" if rule in _CERTAIN else "likely"),
-            pids=tuple(one.pid for one in affected),
+            pids=tuple(process.pid for process in affected),
             **(usual | fields),
         )
 
 
 def _active(use: ServiceUse) -> tuple[ProcessUse, ...]:
-    processes = sorted(use.processes, key=lambda one: one.ready_ns, reverse=True)
-    most_cpu_ns = max((one.cpu_ns for one in processes), default=0)
+    processes = sorted(use.processes, key=lambda process: process.ready_ns, reverse=True)
+    most_cpu_ns = max((process.cpu_ns for process in processes), default=0)
     return tuple(
-        one
-        for one in processes
-        if one.ready_ns >= _LEAST_WORKING * processes[0].ready_ns
-        and one.ready_ns >= _LEAST_COMPUTING * use.duration_ns
-        and one.cpu_ns >= _LEAST_RUNNING * most_cpu_ns
+        process
+        for process in processes
+        if process.ready_ns >= _LEAST_WORKING * processes[0].ready_ns
+        and process.ready_ns >= _LEAST_COMPUTING * use.duration_ns
+        and process.cpu_ns >= _LEAST_RUNNING * most_cpu_ns
     )
 
 
@@ -309,16 +317,16 @@ def _computing(process: ProcessUse, duration_ns: int) -> tuple[ThreadUse, ...]:
     if is_serial_python(process, duration_ns):
         return process.threads[:1]
     most_ns = process.threads[0].ready_ns if process.threads else 0
-    most_run_ns = max((one.run_ns for one in process.threads), default=0)
+    most_run_ns = max((thread.run_ns for thread in process.threads), default=0)
     least_ns = max(LEAST_BUSY_SHARE * most_ns, _LEAST_COMPUTING * duration_ns)
     return tuple(
-        one
-        for one in process.threads
-        if one.ready_ns >= least_ns
-        and one.run_ns >= _LEAST_RUNNING * most_run_ns
+        thread
+        for thread in process.threads
+        if thread.ready_ns >= least_ns
+        and thread.run_ns >= _LEAST_RUNNING * most_run_ns
         and (
-            one.run_ns >= _SHORTEST_SLICE_NS * one.slices
-            or one.run_ns >= _WAKING_SHARE * duration_ns
+            thread.run_ns >= _SHORTEST_SLICE_NS * thread.slices
+            or thread.run_ns >= _WAKING_SHARE * duration_ns
         )
     )
 
@@ -338,13 +346,16 @@ def pools(process: ProcessUse, threads: Iterable[ThreadUse]) -> tuple[tuple[Thre
 
     Threads of a pool are started together.
     """
-    others = sorted((one for one in threads if one.tid != process.pid), key=lambda one: one.started)
+    others = sorted(
+        (thread for thread in threads if thread.tid != process.pid),
+        key=lambda thread: thread.started,
+    )
     found: list[list[ThreadUse]] = []
-    for one in others:
-        if found and one.started - found[-1][-1].started <= _POOL_TICKS:
-            found[-1].append(one)
+    for thread in others:
+        if found and thread.started - found[-1][-1].started <= _POOL_TICKS:
+            found[-1].append(thread)
         else:
-            found.append([one])
+            found.append([thread])
     return tuple(map(tuple, sorted(found, key=len, reverse=True)))
 
 

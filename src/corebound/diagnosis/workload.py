@@ -107,7 +107,7 @@ def memory_returned(cell: CellEvidence, _: Evidence) -> Finding | None:
     faults = median(cell.ok, lambda launch: launch.faults_per_iteration)
     if share is None or faults is None or share < FAULTING_SHARE:
         return None
-    counts = [count for one in cell.ok if (count := one.faults_per_iteration) is not None]
+    counts = [count for launch in cell.ok if (count := launch.faults_per_iteration) is not None]
     return cell.finding(
         rule="memory-returned",
         what=f"{percent(share, 0)} of the CPU time is spent in the kernel, with {faults:,.0f} page"

@@ -146,7 +146,7 @@ def read_all(
         files += bool(found)
         errors = [item for item in items if isinstance(item, Unreadable)]
         faults += [_fault(path, f"skipped: {error.what}", error.fix) for error in errors]
-        faults += [_fault(path, what, _MEASURE) for one in found for what in _damaged(one)]
+        faults += [_fault(path, what, _MEASURE) for part in found for what in _damaged(part)]
     if not series:
         first = faults[0] if faults else _fault(paths[0], "no results.", "Name another file.")
         raise InputError(what=first.what, where=first.file, fix=first.fix)

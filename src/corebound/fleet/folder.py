@@ -327,7 +327,7 @@ def _path_of(fleet_folder: Path, name: str) -> Path:
     if len(found) == 1:
         return found[0].path
     names = [f"`--round {folder.path.name}` (commit {folder.plan.commit.name})" for folder in same]
-    names = names or [f"`--round {quote(one)}`" for one in dict.fromkeys(rounds)]
+    names = names or [f"`--round {quote(name)}`" for name in dict.fromkeys(rounds)]
     latest = ", ".join(reversed(names[-_MOST_LISTED:]))
     raise InputError(
         what=f"{len(same) or 'no'} plans have the round `{name}`.",

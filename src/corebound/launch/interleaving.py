@@ -96,7 +96,7 @@ def _stopped_threads(processes: Iterable[int]) -> list[str] | None:
 
 def _have_left_cpus(threads: Iterable[str]) -> bool:
     """Whether the kernel says where each waits: none of one that may still be on a CPU."""
-    return not any(readable(f"/proc/{one}/wchan", is_short=True) == b"0" for one in threads)
+    return not any(readable(f"/proc/{thread}/wchan", is_short=True) == b"0" for thread in threads)
 
 
 class Participant:
@@ -152,13 +152,13 @@ class Participant:
         """
         start, own = self._alternation.start, self._alternation.participants
         at = start.alternations.index(self._alternation)
-        before = [one for earlier in start.alternations[:at] for one in earlier.participants]
+        before = [each for earlier in start.alternations[:at] for each in earlier.participants]
         siblings = own[: own.index(self)]
         is_turn = self._alternation.wait_until(
             lambda: (
                 not start.is_importing
-                and all(one.has_ended for one in before)
-                and all(one.is_ready or one.has_ended for one in siblings)
+                and all(each.has_ended for each in before)
+                and all(each.is_ready or each.has_ended for each in siblings)
             ),
             timeout_s,
         )
@@ -195,7 +195,7 @@ class Participant:
         """
         participants = self._alternation.participants
         if not self._alternation.wait_until(
-            lambda: all(one.is_ready or one.has_ended for one in participants), timeout_s
+            lambda: all(each.is_ready or each.has_ended for each in participants), timeout_s
         ):
             return False
         self._end_wait()
@@ -224,7 +224,7 @@ class Participant:
 
         They share the time in which all import, however many CPUs there are.
         """
-        launches = sum(len(one.participants) for one in self._alternation.start.alternations)
+        launches = sum(len(turn.participants) for turn in self._alternation.start.alternations)
         others_s = self._import_s * (1 - 1 / launches)
         return others_s + self._alternation.slices_s_except(self)
 
@@ -340,12 +340,12 @@ class JointStart:
     @property
     def participants(self) -> tuple[Participant, ...]:
         """All launches, in the order of their turns."""
-        return tuple(one for turn in self.alternations for one in turn.participants)
+        return tuple(each for turn in self.alternations for each in turn.participants)
 
     @property
     def is_importing(self) -> bool:
         """Whether some launch still imports."""
-        return not all(one.has_imported or one.has_ended for one in self.participants)
+        return not all(each.has_imported or each.has_ended for each in self.participants)
 
     def give_up_imports(self) -> None:
         """Have the launches that still import end, because memory is short."""
@@ -424,10 +424,10 @@ class Alternation:
     def _grant_time_slices(self) -> None:
         with self.changed:
             self.changed.wait_for(
-                lambda: all(one.is_ready or one.has_ended for one in self.participants)
+                lambda: all(each.is_ready or each.has_ended for each in self.participants)
             )
         self._accept_workers()
-        waiting = deque(one for one in self.participants if one.connections)
+        waiting = deque(each for each in self.participants if each.connections)
         try:
             for participant in waiting:
                 participant.pause()
@@ -463,7 +463,8 @@ class Alternation:
     def _accept_workers(self) -> None:
         """Accept a connection of every worker that reaches the start of the alternation."""
         while any(
-            len(one.connections) < one.workers and not one.has_ended for one in self.participants
+            len(each.connections) < each.workers and not each.has_ended
+            for each in self.participants
         ):
             with contextlib.suppress(TimeoutError):
                 connection, _ = self._listener.accept()

@@ -297,8 +297,12 @@ class _Session:
         except _TimedOutError:
             if not self._has_share:
                 raise
-        self._is_cut = self._has_share and any(one.is_cut for one in self._connections)
-        if self._is_cut and any(one.iterations < LEAST_ITERATIONS for one in self._connections):
+        self._is_cut = self._has_share and any(
+            connection.is_cut for connection in self._connections
+        )
+        if self._is_cut and any(
+            connection.iterations < LEAST_ITERATIONS for connection in self._connections
+        ):
             raise _TimedOutError
         self._monitor.stop()
         self._settings = [
@@ -447,7 +451,7 @@ class _Session:
         """The phase of the first worker that has not finished."""
         phases = (connection.phase for connection in self._connections if connection.end is None)
         # Workers whose share ended have finished, with fewer iterations than count.
-        has_few = any(one.iterations < LEAST_ITERATIONS for one in self._connections)
+        has_few = any(connection.iterations < LEAST_ITERATIONS for connection in self._connections)
         return next(phases, "loop" if self._is_cut and has_few else "exit")
 
     def _failure(self) -> protocol.Failure:

@@ -21,7 +21,14 @@ _MOST_BYTES = 64 << 20
 # What a program has in it that follows OMP_NUM_THREADS and its like: their names, the libraries
 # that read them, or the import of a module that loads one of these.
 _MODULES = "|".join(
-    sorted({module for one in RUNTIMES.values() if not one.server for module in one.packages})
+    sorted(
+        {
+            module
+            for runtime in RUNTIMES.values()
+            if not runtime.server
+            for module in runtime.packages
+        }
+    )
 )
 _FOLLOWS = re.compile(
     rb"(?:OMP|MKL|OPENBLAS)_NUM_THREADS|lib(?:gomp|omp|iomp5|openblas|blas|mkl_\w+)\.so"

@@ -268,18 +268,18 @@ def _ticks(stat: ProcessStat) -> int:
 
 
 def _hidden(processes: Collection[ProcessUse], limits: dict[int, Quotas]) -> Iterator[Hidden]:
-    if files := {file for one in processes for file in one.hidden}:
-        pids = [str(one.pid) for one in processes if one.hidden]
+    if files := {file for process in processes for file in process.hidden}:
+        pids = [str(process.pid) for process in processes if process.hidden]
         listed = ", ".join(pids[:3]) + (f" and {len(pids) - 3} more" if len(pids) > 3 else "")
         what = ", ".join(shows for file, shows in HIDDEN.items() if file in files)
         fix = "Run it as root, or as the user of the process (CAP_SYS_PTRACE)."
         if os.geteuid() == 0:
             fix = "Add CAP_SYS_PTRACE, which root lacks in this container."
         yield Hidden(what=f"of process {listed}: {what}", fix=fix)
-    if not any(one.threads for one in processes):
+    if not any(process.threads for process in processes):
         fix = "Run corebound on the host, outside of a sandbox that has no `schedstat`."
         yield Hidden(what="what its threads do", fix=fix)
-    unknown = [one.unknown for one in limits.values() if one.unknown and not one.known]
+    unknown = [quotas.unknown for quotas in limits.values() if quotas.unknown and not quotas.known]
     if unknown:
         fix = "Run corebound on the host, outside of containers."
         yield Hidden(what=f"its CPU quota ({unknown[0]})", fix=fix)

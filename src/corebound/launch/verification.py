@@ -48,7 +48,10 @@ def binding_violations(
             *_wrong_environment(command, worker),
         )
     )
-    return (*of_workers, *(fault for one in (pauses, wait) if one for fault in _not_paused(one)))
+    return (
+        *of_workers,
+        *(fault for pause in (pauses, wait) if pause for fault in _not_paused(pause)),
+    )
 
 
 # A quota is a limit over many periods. Over a shorter time a launch may use up to one period's

@@ -45,11 +45,18 @@ def next_turn(scenarios: Sequence[Turns], left_s: float) -> int | None:
         scenarios: The scenarios in the order of their turns.
         left_s: The rest of the budget, in seconds; infinite without one.
     """
-    unfinished = [index for index, one in enumerate(scenarios) if one.blocks < one.wanted]
+    unfinished = [
+        index for index, scenario in enumerate(scenarios) if scenario.blocks < scenario.wanted
+    ]
 
     def order(index: int) -> tuple[bool, bool, int, int]:
-        one = scenarios[index]
-        return not one.fits(left_s), one.blocks > 0, one.blocks // one.turns, index
+        scenario = scenarios[index]
+        return (
+            not scenario.fits(left_s),
+            scenario.blocks > 0,
+            scenario.blocks // scenario.turns,
+            index,
+        )
 
     return min(unfinished, key=order, default=None)
 
@@ -61,18 +68,20 @@ def blocks_within(scenarios: Sequence[Turns], left_s: float) -> tuple[int, ...]:
     arguments see `next_turn`.
     """
     if math.isinf(left_s):
-        return tuple(max(one.wanted - one.blocks, 0) for one in scenarios)
+        return tuple(max(scenario.wanted - scenario.blocks, 0) for scenario in scenarios)
     now = list(scenarios)
     cut_s = left_s
-    for index, one in enumerate(scenarios):
-        if one.blocks == 0 < one.wanted and one.fits(cut_s):
-            cut_s -= one.least_block_s
-            left_s -= one.block_s
-            now[index] = replace(one, blocks=1)
+    for index, scenario in enumerate(scenarios):
+        if scenario.blocks == 0 < scenario.wanted and scenario.fits(cut_s):
+            cut_s -= scenario.least_block_s
+            left_s -= scenario.block_s
+            now[index] = replace(scenario, blocks=1)
     while (turn := next_turn(now, left_s)) is not None and now[turn].fits(left_s):
         left_s -= now[turn].block_s
         now[turn] = replace(now[turn], blocks=now[turn].blocks + 1)
-    return tuple(after.blocks - one.blocks for one, after in zip(scenarios, now, strict=True))
+    return tuple(
+        after.blocks - scenario.blocks for scenario, after in zip(scenarios, now, strict=True)
+    )
 
 
 def fair_share_s(left_s: float, own: int, others: Iterable[tuple[int, float]]) -> float:

@@ -27,21 +27,23 @@ def mark_duplicates(
         scenario: The scenario. With `measure.duplicates: each` it has no duplicates.
     """
     groups: dict[bytes, list[PlannedCell]] = {}
-    for one in planned:
-        if one.measure.duplicates == "once" and (launch := _launch_of(one, host)) is not None:
-            groups.setdefault(launch, []).append(one)
-    cells = [one.cell for one in planned]
+    for each in planned:
+        if each.measure.duplicates == "once" and (launch := _launch_of(each, host)) is not None:
+            groups.setdefault(launch, []).append(each)
+    cells = [each.cell for each in planned]
     baselines = {cell.key for cell in baselines_of(cells, cells, scenario) if cell is not None}
     measured_cells = {
-        one.cell.key: next((one.cell for one in same if one.cell.key in baselines), same[0].cell)
+        each.cell.key: next(
+            (each.cell for each in same if each.cell.key in baselines), same[0].cell
+        )
         for same in groups.values()
-        for one in same
+        for each in same
     }
     return tuple(
-        replace(one, duplicate_of=measured)
-        if (measured := measured_cells.get(one.cell.key, one.cell)) != one.cell
-        else one
-        for one in planned
+        replace(each, duplicate_of=measured)
+        if (measured := measured_cells.get(each.cell.key, each.cell)) != each.cell
+        else each
+        for each in planned
     )
 
 

@@ -189,11 +189,15 @@ def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
 def programs_of(cell: Cell) -> Iterator[Program]:
     """The programs that a cell needs on the host."""
     mode = dict(cell.parameters).get("mode")
-    return (one for one in cell.runtime.programs if one.mode is None or one.mode == mode)
+    return (
+        program for program in cell.runtime.programs if program.mode is None or program.mode == mode
+    )
 
 
 def _missing_program(cell: Cell, host: HostCapabilities) -> CannotRun | None:
-    missing = next((one for one in programs_of(cell) if one.name not in host.tools), None)
+    missing = next(
+        (program for program in programs_of(cell) if program.name not in host.tools), None
+    )
     return None if missing is None else CannotRun(what=missing.what, fix=missing.fix)
 
 

@@ -142,9 +142,9 @@ def _may_share_time(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
     if planned_cell.measure.alternate == "always":
         return True
     first, second = (
-        one.placement
-        and ([set(slot.cpus) for slot in one.placement.slots], one.threads, one.placement.omp)
-        for one in (planned_cell, baseline)
+        cell.placement
+        and ([set(slot.cpus) for slot in cell.placement.slots], cell.threads, cell.placement.omp)
+        for cell in (planned_cell, baseline)
     )
     return first == second
 

@@ -96,7 +96,9 @@ def _notes(cell: Cell, worker_cpus: cpu_selection.WorkerCpus, host: Topology) ->
 
 
 _PINNING_SERVERS = [
-    name for name, one in RUNTIMES.items() if one.server is not None and one.server.pins_workers
+    name
+    for name, runtime in RUNTIMES.items()
+    if runtime.server is not None and runtime.server.pins_workers
 ]
 
 

@@ -141,8 +141,8 @@ CALIBRATIONS = Documents(
     folder="calibrations",
     noun="calibration",
     fix="Delete the file and run `corebound calibrate` again.",
-    key=lambda one: f"{one.run} {one.scenario}".encode(),
-    order=lambda one: (one.at, one.run, one.scenario),
+    key=lambda calibration: f"{calibration.run} {calibration.scenario}".encode(),
+    order=lambda calibration: (calibration.at, calibration.run, calibration.scenario),
 )
 CONFIRMATIONS = Documents(
     Confirmation,
@@ -151,8 +151,8 @@ CONFIRMATIONS = Documents(
     folder="confirmations",
     noun="confirmation",
     fix="Delete the file and run `corebound regressions --confirm` again.",
-    key=lambda one: f"{one.id} {one.last_point}".encode(),
-    order=lambda one: (one.at, one.id),
+    key=lambda confirmation: f"{confirmation.id} {confirmation.last_point}".encode(),
+    order=lambda confirmation: (confirmation.at, confirmation.id),
 )
 # A profile is named after its values, not after its name or its source files.
 PROFILES = Documents(
@@ -162,8 +162,8 @@ PROFILES = Documents(
     folder="profiles",
     noun="profile",
     fix="Delete the file and import the profile again.",
-    key=lambda one: codec.canonical((one.source, one.device, one.profile)),
-    order=lambda one: (one.name, one.source),
+    key=lambda profile: codec.canonical((profile.source, profile.device, profile.profile)),
+    order=lambda profile: (profile.name, profile.source),
 )
 
 

@@ -175,12 +175,12 @@ class ScenarioProgress:
         self.block = 0
         self.focus: set[str] | None = None
         duplicates = task.duplicates
-        measured = [one for one in task.planned if one.cell.key not in duplicates]
+        measured = [planned for planned in task.planned if planned.cell.key not in duplicates]
         self.cells = {
             planned.cell.key: CellProgress(planned=planned, position=position)
             for position, planned in enumerate(measured)
         }
-        self._fit = {key: one for key, one in self.cells.items() if one.planned.unfit is None}
+        self._fit = {key: cell for key, cell in self.cells.items() if cell.planned.unfit is None}
         cells = tuple(planned.cell for planned in task.planned)
         baselines = baselines_of(cells, cells, task.scenario)
         self._baselines = {
@@ -203,7 +203,7 @@ class ScenarioProgress:
             self.add(launch, resumed=True)
         if self.race is None:
             self.block = max(
-                (max(one.launches, default=0) for one in self.cells.values()), default=0
+                (max(cell.launches, default=0) for cell in self.cells.values()), default=0
             )
 
     def add(self, launch: Launch, *, resumed: bool = False) -> None:

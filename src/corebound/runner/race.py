@@ -112,7 +112,9 @@ class TaskRace(Struct, frozen=True, kw_only=True):
         if best_ns is None or planned.cell.key in {*launched, *self.raced.always}:
             return planned
         # Of launches that start at once, each has its share of the time of all.
-        shortest_s = min(one.duration_ns * (1 + len(one.started_with)) for one in first) / 1e9
+        shortest_s = (
+            min(launch.duration_ns * (1 + len(launch.started_with)) for launch in first) / 1e9
+        )
         limit_s = max(rule.cap * shortest_s, _LEAST_CAP_S)
         if is_screening:
             limit_s = min(limit_s, _LONGER * shortest_s + _CAP_SHARE * (budget_s or math.inf))

@@ -297,7 +297,7 @@ class Runner:
 
     def _blocks_to_share(self, outlooks: Sequence[Outlook], left_s: float) -> list[int]:
         """Among how many blocks of each scenario the rest of the budget is shared."""
-        held = blocks_within(self._turns(outlooks, lambda one: one.least), left_s)
+        held = blocks_within(self._turns(outlooks, lambda outlook: outlook.least), left_s)
         answering = [
             max(min(outlook.least, DECIDING_LAUNCHES) - progress.block, 0)
             if outlook.open and progress.has_started
@@ -335,7 +335,7 @@ class Runner:
 
         The current block may end in the budget even if it does not seem so now.
         """
-        turns = self._turns(outlooks, lambda one: one.most)
+        turns = self._turns(outlooks, lambda outlook: outlook.most)
         held = blocks_within(turns, self._left_s)
         return {
             progress.scenario.name: sum(

@@ -226,7 +226,7 @@ class _Session:
         warmed, answered = self._connection.warmed, self._connection.answered
         if warmed is None or answered is None:
             raise ValueError("the server is stopped after its requests have been answered")
-        started_ns = next((one.started_ns for one in self._monitor.samplers), None)
+        started_ns = next((sampler.started_ns for sampler in self._monitor.samplers), None)
         of_server = {cpu for slot in self._spec.placement.slots for cpu in slot.cpus}
         self._served = Served(
             startup_ns=startup_ns,

@@ -248,23 +248,23 @@ def _faster_at_most(
     lows = {leader: 0.0} | {gap.key: gap.low for gap in gaps}
     # The launches of dropped ones take time to compare, and matter only if the others are certain.
     compares = all(low >= -room for low in lows.values())
-    for one in reversed(dropped):
-        if one.by is None or one.ratio is None or one.key in lows:
+    for gone in reversed(dropped):
+        if gone.by is None or gone.ratio is None or gone.key in lows:
             continue
-        low = math.log(one.ratio[1]) + lows.get(one.by, 0.0)
-        if compares and low < -room and one.by != leader:
-            low = max(low, _low_when_dropped(one, leader, by_key, rule))
-        lows[one.key] = low
+        low = math.log(gone.ratio[1]) + lows.get(gone.by, 0.0)
+        if compares and low < -room and gone.by != leader:
+            low = max(low, _low_when_dropped(gone, leader, by_key, rule))
+        lows[gone.key] = low
     # After two blocks, one odd launch can leave bounds beyond the range of floats.
     with np.errstate(over="ignore"):
         return float(np.expm1(max(0.0, *(-low for low in lows.values()))))
 
 
 def _low_when_dropped(
-    one: Dropped, leader: str, by_key: Mapping[str, Entrant], rule: RaceRule
+    gone: Dropped, leader: str, by_key: Mapping[str, Entrant], rule: RaceRule
 ) -> float:
     """The low end of the gap of a dropped configuration to another leader, in the same blocks."""
-    blocks = one.block + 1
+    blocks = gone.block + 1
     field = [
         entrant
         for key, entrant in by_key.items()
@@ -272,7 +272,7 @@ def _low_when_dropped(
     ]
     alpha = look_error(rule, entrants=len(by_key), blocks=blocks)
     gaps = gaps_to_first([by_key[leader], *field], blocks, alpha)
-    return next(gap.low for gap in gaps if gap.key == one.key)
+    return next(gap.low for gap in gaps if gap.key == gone.key)
 
 
 class Finalists(Struct, frozen=True, kw_only=True):

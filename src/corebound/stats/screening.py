@@ -266,43 +266,51 @@ def _without(skipped: Container[str], keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in skipped)
 
 
-def _mean_log(one: Entrant, blocks: int) -> float:
+def _mean_log(entrant: Entrant, blocks: int) -> float:
     """The mean logarithm of its costs, without disturbed launches if it has others."""
     quiet = {
         block: cost
-        for block, cost in one.log_costs.items()
-        if block < blocks and block not in one.disturbed
+        for block, cost in entrant.log_costs.items()
+        if block < blocks and block not in entrant.disturbed
     }
-    return mean_log(quiet or one.log_costs, blocks)
+    return mean_log(quiet or entrant.log_costs, blocks)
 
 
 def _again(
     launched: Sequence[Entrant], near: Sequence[str], remaining: Container[str], blocks: int
 ) -> tuple[str, ...]:
     """Those that one disturbed launch would cut; none if disturbances are usual on this host."""
-    disturbed = [one for one in launched if not one.disturbed.isdisjoint(range(blocks))]
+    disturbed = [entrant for entrant in launched if not entrant.disturbed.isdisjoint(range(blocks))]
     if 2 * len(disturbed) > len(launched):
         return ()
-    once = {one.key for one in disturbed if len([*filter(blocks.__gt__, one.log_costs)]) == 1}
+    once = {
+        entrant.key
+        for entrant in disturbed
+        if len([*filter(blocks.__gt__, entrant.log_costs)]) == 1
+    }
     return tuple(key for key in near if key in once and key not in remaining)
 
 
 def _rank(launched: Sequence[Entrant], blocks: int) -> tuple[dict[str, float], tuple[Dropped, ...]]:
     """Those that may go on with the ratios of their costs to the best, and those that failed."""
-    gone = {one.key for one in launched if any(block < blocks for block in one.failures)}
-    means = {one.key: _mean_log(one, blocks) for one in launched if one.key not in gone}
+    gone = {
+        entrant.key for entrant in launched if any(block < blocks for block in entrant.failures)
+    }
+    means = {
+        entrant.key: _mean_log(entrant, blocks) for entrant in launched if entrant.key not in gone
+    }
     best = min(means.values(), default=0.0)
 
-    def least(one: Entrant, block: int) -> tuple[float, float] | None:
-        if block not in one.bounds or not means:
+    def least(entrant: Entrant, block: int) -> tuple[float, float] | None:
+        if block not in entrant.bounds or not means:
             return None
-        ratio = exp(one.bounds[block] - best)
+        ratio = exp(entrant.bounds[block] - best)
         return ratio, ratio
 
     failed = tuple(
-        Dropped(key=one.key, block=block, ratio=least(one, block), reason=reason)
-        for one in launched
-        for block, reason in one.failures.items()
+        Dropped(key=entrant.key, block=block, ratio=least(entrant, block), reason=reason)
+        for entrant in launched
+        for block, reason in entrant.failures.items()
         if block < blocks
     )
     return {key: exp(means[key] - best) for key in sorted(means, key=means.__getitem__)}, failed

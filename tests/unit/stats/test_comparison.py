@@ -1,6 +1,5 @@
 """Specifies verdicts on a cell and its baseline."""
 
-import itertools
 import math
 from typing import Any
 
@@ -134,11 +133,9 @@ def alternating(
 
 
 def of_disturbed(summary: CellSummary, *delays: float) -> CellSummary:
-    launches = itertools.zip_longest(summary.launches, delays, fillvalue=0.0)
-    return replace(
-        summary,
-        launches=tuple(replace(one, disturbed=True, delay=delay) for one, delay in launches),
-    )
+    launches = zip(summary.launches, delays or [0.0] * len(summary.launches), strict=True)
+    disturbed = (replace(launch, disturbed=True, delay=delay) for launch, delay in launches)
+    return replace(summary, launches=tuple(disturbed))
 
 
 def test_a_cell_slower_only_while_disturbed_is_inconclusive() -> None:

@@ -276,8 +276,8 @@ class LoadDriver:
             least_per_s=traffic.least_per_s,
         )
         if not search.is_hopeless:
-            one, most_ns = self.connections[:1], _ALONE_SHARE * whole_ns
-            await self._closed(one, samples, alone, first=saturating, most_ns=most_ns)
+            single, most_ns = self.connections[:1], _ALONE_SHARE * whole_ns
+            await self._closed(single, samples, alone, first=saturating, most_ns=most_ns)
             alone = samples.count - saturating
         over = samples.over - over_before
         if over > rate_search.MOST_OVER_ALONE * alone:
