@@ -8,6 +8,7 @@ from msgspec import Struct
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.throughput import peak_share
 from corebound.analysis.wording import count
+from corebound.groups import grouped
 from corebound.records.launch_record import Launch
 from corebound.records.thread_use import proof
 from corebound.stats.interference import is_refused
@@ -123,9 +124,7 @@ def _threads(launches: Sequence[Launch]) -> Check:
 
 
 def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
-    blocks: dict[int, list[Launch]] = {}
-    for launch in launches:
-        blocks.setdefault(launch.block, []).append(launch)
+    blocks = grouped(launches, lambda launch: launch.block)
     orders = {
         tuple(launch.cell.key for launch in sorted(block, key=lambda launch: launch.position))
         for block in blocks.values()

@@ -17,10 +17,11 @@ from corebound.analysis.hardware import HardwareClass, hardware_class
 from corebound.analysis.scenario_result import CellResult, ScenarioResult
 from corebound.analysis.tuning import TuneResult
 from corebound.analysis.wording import ONE_LAUNCH, TOO_WIDE, compared_bounds, full_name
+from corebound.groups import grouped
 from corebound.scenario.metrics import Metric, words_of
 from corebound.stats import between_hosts
 from corebound.stats.comparison import Verdict, verdict_of
-from corebound.stats.intervals import CONFIDENCE, NORMAL_REACH, Interval, is_usable_ratio
+from corebound.stats.intervals import NORMAL_REACH, Interval, is_usable_ratio
 from corebound.stats.multiplicity import holm
 from corebound.units import percent
 
@@ -124,10 +125,10 @@ def _host_cell(key: str, name: str, cell: CellResult) -> HostCell:
         key=key,
         name=name,
         speedup=comparison.speedup_ratio if comparison is not None else None,
-        speedup_bounds=(bounds.low, bounds.high) if bounds is not None else None,
+        speedup_bounds=bounds.ends if bounds else None,
         verdict=comparison.verdict if comparison is not None else None,
         time_ns=cell.summary.median_ns,
-        time_bounds_ns=(interval.low, interval.high) if interval is not None else None,
+        time_bounds_ns=interval.ends if interval else None,
         metric=cell.cell.metric,
         reason=_missing_interval(cell) if cell.is_measured else next(reasons, "no launch counts"),
     )
@@ -271,9 +272,7 @@ class HostComparison(Struct, frozen=True, kw_only=True):
     @property
     def classes(self) -> dict[HardwareClass, tuple[HostSummary, ...]]:
         """The hosts of each class; the class with the most hosts first."""
-        groups: dict[HardwareClass, list[HostSummary]] = {}
-        for host in self.hosts:
-            groups.setdefault(host.hardware, []).append(host)
+        groups = grouped(self.hosts, lambda host: host.hardware)
         ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
         return {hardware: tuple(hosts) for hardware, hosts in ordered}
 
@@ -356,9 +355,7 @@ def _draft(name: str, hosts: Sequence[HostSummary]) -> tuple[ScenarioAcross, Seq
     for host, scenario in same:
         for cell in scenario.cells:
             cells.setdefault(cell.key, {})[host.id] = cell
-    by_class: dict[HardwareClass, list[HostSummary]] = {}
-    for host, _ in same:
-        by_class.setdefault(host.hardware, []).append(host)
+    by_class = grouped([host for host, _ in same], lambda host: host.hardware)
     drafts = []
     for key, by_host in cells.items():
         has_ratio = any(cell.speedup is not None for cell in by_host.values())
@@ -466,7 +463,7 @@ def _class_result(
     if len(agreeing) == 1:
         _, bounds = agreeing[0][0].of(draft.row.kind)
         if bounds is not None:
-            interval = Interval(low=bounds[0], high=bounds[1], confidence=CONFIDENCE)
+            interval = Interval(low=bounds[0], high=bounds[1])
     is_ratio = draft.row.kind == "speedup" and interval is not None
     return ClassResult(
         hardware=group.hardware,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from corebound.groups import grouped
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
@@ -13,10 +14,8 @@ Record = tuple[Run, Sequence[Launch]]
 
 def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each host, oldest first; hosts are sorted by id."""
-    by_id: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: (record[0].host.id, *moment(record))):
-        by_id.setdefault(record[0].host.id, []).append(record)
-    return by_id
+    ordered = sorted(records, key=lambda record: (record[0].host.id, *moment(record)))
+    return grouped(ordered, lambda record: record[0].host.id)
 
 
 def moment(record: Record) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from corebound.analysis.scenario_result import CellResult
 from corebound.analysis.wording import count
+from corebound.groups import grouped
 from corebound.records.launch_record import CONTINUES, Launch, Status
 from corebound.records.telemetry import Cause
 from corebound.stats import interference
@@ -34,10 +35,8 @@ def discarded_launches(launches: Iterable[Launch]) -> list[tuple[Launch, str]]:
     Args:
         launches: All launches of some cells of one or more runs.
     """
-    by_cell: dict[tuple[str, str], list[Launch]] = {}
-    for launch in launches:
-        if launch.kind == "measure" and launch.status != "skipped":
-            by_cell.setdefault((launch.run, launch.cell.id), []).append(launch)
+    meant = (one for one in launches if one.kind == "measure" and one.status != "skipped")
+    by_cell = grouped(meant, lambda launch: (launch.run, launch.cell.id))
     return [
         (launch, _discarded_as(launch))
         for made in by_cell.values()

@@ -13,6 +13,7 @@ from corebound.analysis.scenario_result import (
     decide_together,
 )
 from corebound.analysis.wording import axis_value
+from corebound.groups import grouped
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
@@ -78,10 +79,7 @@ class CellGroup(Struct, frozen=True, kw_only=True):
 
 def by_baseline(cells: Sequence[CellResult]) -> tuple[CellGroup, ...]:
     """Group cells by their baseline, in the order of the file."""
-    groups: dict[str, list[CellResult]] = {}
-    for cell in cells:
-        key = cell.baseline.key if cell.baseline else cell.cell.key
-        groups.setdefault(key, []).append(cell)
+    groups = grouped(cells, lambda cell: (cell.baseline or cell.cell).key)
     axes = varying_axes([group[0].cell for group in groups.values()])
     return tuple(
         CellGroup(

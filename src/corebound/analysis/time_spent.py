@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from corebound.analysis.scenario_result import ScenarioResult
+from corebound.groups import grouped
 from corebound.records.history import days_since_1970
 from corebound.records.launch_record import Launch
 from corebound.stats.launch_summary import LaunchSummary
@@ -29,9 +30,7 @@ def time_spent(
     """
     cells = [cell.summary for result in results for cell in result.cells]
     summaries = {each.launch: each for cell in cells for each in (*cell.launches, *cell.left_out)}
-    groups: dict[frozenset[str], list[Launch]] = {}
-    for launch in launches:
-        groups.setdefault(frozenset({launch.id, *launch.alternated}), []).append(launch)
+    groups = grouped(launches, lambda launch: frozenset({launch.id, *launch.alternated}))
     spent: dict[str, TimeSpent] = {}
     for group in groups.values():
         whole_ns = sum(launch.own_duration_ns for launch in group)

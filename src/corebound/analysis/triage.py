@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.wording import count, times
+from corebound.groups import grouped
 from corebound.records.history import HistoryPoint, is_primary, reason_kind
 from corebound.scenario.metrics import LESS_MEMORY
 from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
@@ -264,10 +265,7 @@ def _entry(changes: Sequence[HistoryChange]) -> CommitEntry:
 
 
 def _impact(changes: Sequence[HistoryChange]) -> Impact:
-    by_benchmark: dict[tuple[str, str], list[HistoryChange]] = {}
-    for each in changes:
-        series = each.change.series
-        by_benchmark.setdefault((series.scenario, series.unit), []).append(each)
+    by_benchmark = grouped(changes, attrgetter("change.series.scenario", "change.series.unit"))
     benchmarks = (
         BenchmarkChanges(changes=tuple(sorted(group, key=_largest_first)))
         for group in by_benchmark.values()
@@ -382,10 +380,9 @@ def group_failures(failing: Iterable[Failing]) -> tuple[FailureGroup, ...]:
 
     Groups with primary benchmarks come first, then those with most series.
     """
-    by_reason: dict[tuple[str, str], list[Failing]] = {}
-    for each in failing:
-        reason = reason_kind(each.since.missing or "")
-        by_reason.setdefault((each.series.project or "", reason), []).append(each)
+    by_reason = grouped(
+        failing, lambda each: (each.series.project or "", reason_kind(each.since.missing or ""))
+    )
     groups = [
         FailureGroup(reason=reason, failing=tuple(sorted(several, key=_latest_first)))
         for (_, reason), several in sorted(by_reason.items())

@@ -16,6 +16,7 @@ from corebound.analysis.suggested_commands import (
     series_command,
     triage_commands,
 )
+from corebound.groups import grouped
 from corebound.present.sections import (
     Column,
     Commands,
@@ -553,11 +554,9 @@ def failure_table(
     """
     rows: list[tuple[Value, ...]] = []
     for group in groups:
-        by_benchmark: dict[tuple[str, str], list[Series]] = {}
-        for each in group.failing:
-            key = each.series.scenario, each.series.host
-            by_benchmark.setdefault(key, []).append(each.series)
-        named, first = [*by_benchmark.values()], group.failing[0].series
+        all_series = [each.series for each in group.failing]
+        named = [*grouped(all_series, lambda each: (each.scenario, each.host)).values()]
+        first = all_series[0]
         commit, longest = group.since.commit, max(each.points for each in group.failing)
         link = links.get(commit.sha, "") if commit else ""
         commands = [series_command(own) for own in named[:_MOST_FAILING]]

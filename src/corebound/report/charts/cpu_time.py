@@ -6,6 +6,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
+from corebound.groups import grouped
 from corebound.report.charts.svg import path, svg
 
 # More are not distinguishable.
@@ -178,14 +179,10 @@ def _titled(
 
 def _row(tracks: Iterable[Track], cpus: range, columns: int) -> dict[int, list[float]]:
     """How many of these CPUs each ink uses, in each column."""
-    by_cpu: dict[int, list[tuple[Track, CpuStay]]] = {}
-    for track in tracks:
-        for stay in track.stays:
-            if stay.cpu in cpus:
-                by_cpu.setdefault(stay.cpu, []).append((track, stay))
+    stays = ((track, stay) for track in tracks for stay in track.stays if stay.cpu in cpus)
     row: dict[int, list[float]] = {}
-    for stays in by_cpu.values():
-        for ink, heights in _shared(stays, columns).items():
+    for own in grouped(stays, lambda pair: pair[1].cpu).values():
+        for ink, heights in _shared(own, columns).items():
             before = row.get(ink, [0.0] * columns)
             row[ink] = [had + more for had, more in zip(before, heights, strict=True)]
     return row

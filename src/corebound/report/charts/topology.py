@@ -6,17 +6,16 @@ within four others. It therefore gets a single image with a name, which lists ho
 kind there are, which are used, and which are unavailable.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container
 from html import escape
-from typing import TypeVar
 
 from corebound.analysis.wording import count
+from corebound.groups import grouped
 from corebound.machine.topology import Cpu, CpuId, Topology, cpu_list
 from corebound.report.charts.svg import img_attributes
 from corebound.units import size
 
 NOT_ALLOWED, OFFLINE = "not allowed", "offline"
-_Key = TypeVar("_Key")
 
 
 def topology_html(topology: Topology, taken: Container[CpuId] = frozenset()) -> str:
@@ -27,7 +26,7 @@ def topology_html(topology: Topology, taken: Container[CpuId] = frozenset()) -> 
     """
     drawn = [
         _box("package", f"socket {package}", _nodes(topology, cpus, taken))
-        for package, cpus in _group_cpus(topology.cpus, lambda cpu: cpu.core.package)
+        for package, cpus in grouped(topology.cpus, lambda cpu: cpu.core.package).items()
     ]
     if topology.offline:
         offline = "".join(_box("cpu", str(cpu), off=OFFLINE) for cpu in topology.offline)
@@ -72,7 +71,7 @@ def _box(kind: str, name: str, inner: str = "", *, off: str = "", is_taken: bool
 
 def _nodes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> str:
     drawn = ""
-    for node, own in _group_cpus(cpus, lambda cpu: cpu.node):
+    for node, own in grouped(cpus, lambda cpu: cpu.node).items():
         caches = _caches(topology, own, taken)
         drawn += caches if node is None else _box("node", _node_name(topology, node), caches)
     return drawn
@@ -87,9 +86,9 @@ def _node_name(topology: Topology, number: int) -> str:
 
 def _caches(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> str:
     drawn = ""
-    for index, own in _group_cpus(cpus, lambda cpu: cpu.cache):
+    for index, own in grouped(cpus, lambda cpu: cpu.cache).items():
         cores = "".join(
-            _core(siblings, taken) for _, siblings in _group_cpus(own, lambda cpu: cpu.core)
+            _core(siblings, taken) for siblings in grouped(own, lambda cpu: cpu.core).values()
         )
         if index is None:
             drawn += cores
@@ -112,14 +111,6 @@ def _core(cpus: list[Cpu], taken: Container[CpuId]) -> str:
         for cpu in cpus
     )
     return _box("core", "" if kind is None else kind[0].upper(), "".join(siblings))
-
-
-def _group_cpus(cpus: Iterable[Cpu], key: Callable[[Cpu], _Key]) -> list[tuple[_Key, list[Cpu]]]:
-    """CPUs by a key, in the order of the first CPU of each."""
-    groups: dict[_Key, list[Cpu]] = {}
-    for cpu in cpus:
-        groups.setdefault(key(cpu), []).append(cpu)
-    return list(groups.items())
 
 
 def node_rows(topology: Topology) -> tuple[tuple[str, str, str, str], ...]:

@@ -25,6 +25,7 @@ from corebound.analysis.wording import (
     rich,
     strong,
 )
+from corebound.groups import grouped
 from corebound.machine.doctor.result import HostCheck
 from corebound.present.hosts import advice_table, outliers_table
 from corebound.present.sections import Column, Fact, Named, Table, Value
@@ -98,9 +99,7 @@ def _host_tables(
     """The hosts; if they are many, those of each class, and last those that are not compared."""
     if len(hosts) <= _MOST_OPEN:
         return (("", _host_table(hosts, classes)),)
-    groups: dict[str, list[HostRecords]] = {}
-    for host in hosts:
-        groups.setdefault(classes.get(host.runs[-1].host.id, ""), []).append(host)
+    groups = grouped(hosts, lambda host: classes.get(host.runs[-1].host.id, ""))
     ordered = sorted(groups.items(), key=lambda group: (not group[0], group[0]))
     return tuple((name or "Not compared", _host_table(own, classes)) for name, own in ordered)
 

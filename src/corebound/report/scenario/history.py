@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from corebound.analysis.change_history import ChangeHistory, change_direction, change_sizes
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import capital, count
+from corebound.groups import grouped
 from corebound.records.history import Series
 from corebound.report.elements import Content
 from corebound.report.history.panel import history_panel
@@ -130,10 +131,7 @@ def _latest_new_changes(all_series: Sequence[Series], history: ChangeHistory) ->
 
 def _by_direction(changes: Sequence[Change]) -> dict[str, list[Change]]:
     """Changes grouped by the word for their direction, regressions first."""
-    groups: dict[str, list[Change]] = {}
-    for change in sorted(changes, key=lambda change: not change.is_regression):
-        groups.setdefault(change_direction(change), []).append(change)
-    return groups
+    return grouped(sorted(changes, key=lambda change: not change.is_regression), change_direction)
 
 
 def _changes_text(changes: Sequence[Change]) -> str:
