@@ -111,7 +111,7 @@ def _size(estimate: ClassEstimate) -> str:
     interval = estimate.interval
     if interval is None:
         return size
-    return f"{size} (95 % CI {speed_bounds(interval.low, interval.high)})"
+    return f"{size} (95 % CI {speed_bounds(*interval.ends)})"
 
 
 def host_evidence(

@@ -5,11 +5,11 @@ CSV; the ends of its intervals have columns of their own, such as `speedup_low_r
 not rounded, names end in their units, and None stands for a value that is missing or infinite.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -62,9 +62,7 @@ def attributes(result: object | None, *names: str) -> dict[str, Any]:
 
 
 def _spread_pair(interval: intervals.Interval | None) -> intervals.Ends | None:
-    if interval is None or not intervals.is_usable_spread(interval.low, interval.high):
-        return None
-    return interval.low, interval.high
+    return interval.ends if interval and intervals.is_usable_spread(*interval.ends) else None
 
 
 def interval_columns(name: str, ends: intervals.Ends | None, unit: str = "") -> dict[str, Any]:
@@ -430,16 +428,9 @@ def _cell_at_commits(cell: CellAtCommits) -> dict[str, Any]:
 
 def json_file(document: Any) -> str:
     """The content of a JSON file: indented, with a final newline, infinite numbers as null."""
-    text = json.dumps(_finite_numbers(document), indent=1, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n"
-
-
-def _finite_numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _finite_numbers(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite_numbers(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    # What msgspec does not know are floats of NumPy.
+    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=float), indent=1)
+    return f"{text.decode()}\n"
 
 
 def hosts_document(comparison: HostComparison) -> dict[str, Any]:

@@ -44,12 +44,7 @@ def throughput(cell: CellResult) -> ValueWithBounds:
     return ValueWithBounds(
         value=", ".join(_rate_text(rate.value, unit) for unit, rate in rates.items()),
         ends=", ".join(
-            within(
-                rate.interval.low,
-                rate.interval.high,
-                partial(_rate_text, unit=unit),
-                beside=rate.value,
-            )
+            within(*rate.interval.ends, partial(_rate_text, unit=unit), beside=rate.value)
             for unit, rate in rates.items()
             if rate.interval is not None
         ),

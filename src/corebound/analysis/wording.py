@@ -494,7 +494,7 @@ def change_text(
     text: str = comparison.verdict
     if text in {"faster", "slower"}:
         text = relative_speed(comparison.speedup_ratio, words=words)
-    return f"{text} (95 % CI {speed_bounds(interval.low, interval.high)})"
+    return f"{text} (95 % CI {speed_bounds(*interval.ends)})"
 
 
 def precise_speed(

@@ -177,7 +177,7 @@ def _class_values(result: ClassResult, row: ConfigurationRow) -> tuple[str, str,
         return hosts, value_text(result.value, row), "", spread
     sign = verdict_word(result.verdict or "inconclusive").sign
     interval = result.interval
-    bounds = speed_bounds(interval.low, interval.high) if interval is not None else TOO_WIDE
+    bounds = speed_bounds(*interval.ends) if interval is not None else TOO_WIDE
     return hosts, f"{sign} {relative_speed(result.value, words=row.words)}", bounds, spread
 
 
@@ -213,7 +213,7 @@ def outliers_table(
                     host.name,
                     note=names[host.hardware],
                     link=address(host.id),
-                    anchor=outlier_anchor(host.id),
+                    anchor=f"outlier-{host.id}",
                 ),
                 Items(tuple(_deviation(*entry) for entry in farthest), most=_MOST_ITEMS),
                 Items(differs, most=_MOST_ITEMS) if differs else "nothing recorded",
@@ -228,11 +228,6 @@ def outliers_table(
         ),
         rows=tuple(rows),
     )
-
-
-def outlier_anchor(host: str) -> str:
-    """The id by which others on a page link the row of an outlier host."""
-    return f"outlier-{host}"
 
 
 def _deviation(scenario: ScenarioAcross, row: ConfigurationRow, member: Member) -> Item:

@@ -142,7 +142,7 @@ class Duration(Struct, frozen=True):
             return value_bounds(self.interval, self.cell, self.value_ns)
         if self.interval is None:
             return ""
-        return within(self.interval.low, self.interval.high, time_text, beside=self.value_ns)
+        return within(*self.interval.ends, time_text, beside=self.value_ns)
 
 
 class Pair(Struct, frozen=True):

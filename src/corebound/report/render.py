@@ -188,7 +188,7 @@ def _interval(
     """
     if interval is None:
         return ""
-    low, high = (interval.low, interval.high) if isinstance(interval, Interval) else interval
+    low, high = interval.ends if isinstance(interval, Interval) else interval
     if kind == "ratio":
         return wording.bounds(low, high)
     return wording.within(low / unit, high / unit, _FORMATS[kind], beside=beside)
@@ -263,7 +263,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "span": _span,
     "open_note": wording.open_note,
     "comparison_interval": wording.compared_bounds,
-    "speed_bounds": lambda interval: wording.speed_bounds(interval.low, interval.high),
+    "speed_bounds": lambda interval: wording.speed_bounds(*interval.ends),
     # Names, counts, and addresses from the site's top: `3|count_of("launch", "launches")`.
     **_named(_NAMES_AND_ADDRESSES),
     "count_of": wording.count,

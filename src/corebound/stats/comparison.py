@@ -197,18 +197,21 @@ class LogRatioEstimate(Struct, frozen=True, kw_only=True):
     `by_launches` is the part of `error` that more launches would reduce, with its own
     degrees of freedom; None if that is all of it. `modes` are those of the launches, if they
     have two, and `host_speeds` those of the host, if it had two.
-    `least_reach` is the least half width of its interval, which its error may be too small for.
     """
 
-    blocks: tuple[tuple[int, float], ...]
+    blocks: tuple[tuple[int, float], ...] = ()
     middle: float
-    error: float | None
-    freedom: float | None
+    error: float | None = None
+    freedom: float | None = None
     launches: int
     by_launches: tuple[float, float] | None = None
     modes: Modes | None = None
     host_speeds: HostSpeeds | None = None
-    least_reach: float = 0.0
+
+    @property
+    def least_reach(self) -> float:
+        """The least half width of its interval, which its error may be too small for."""
+        return _LEAST_REACH_OF_TWO if self.launches == 2 else 0.0
 
 
 def compare(
@@ -271,7 +274,7 @@ def compare_expected(
     if comparison is None or comparison.by_mode is None:
         return comparison
     ratio, interval = comparison.by_mode.expected_ratio, comparison.by_mode.expected_interval
-    is_usable = is_usable_ratio(interval.low, interval.high)
+    is_usable = is_usable_ratio(*interval.ends)
     return replace(
         comparison,
         speedup_ratio=ratio,
@@ -359,7 +362,8 @@ def are_different(
             and not _is_explained_by_disturbance(
                 cell, baseline, interval, verdict_of(interval, margin)
             )
-            for interval in (by_t, _rank_interval(cell, baseline, confidence))
+            for ranks in [_ranks(cell, baseline, confidence=confidence)]
+            for interval in (by_t, ranks.interval if ranks else None)
         )
         for (cell, baseline), by_t in zip(pairs, intervals, strict=True)
     )
@@ -374,7 +378,7 @@ def _comparison(
         modes = by_mode.modes
         estimate = replace(estimate, middle=modes.middle, error=modes.error, freedom=modes.freedom)
     interval = interval_of(estimate)
-    is_usable = interval is not None and is_usable_ratio(interval.low, interval.high)
+    is_usable = interval is not None and is_usable_ratio(*interval.ends)
     verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
     explained = _is_explained_by_disturbance(cell, baseline, interval, verdict)
     # Two runs differ by more than the ranks of their launches show.
@@ -403,11 +407,6 @@ def _comparison(
         host_speeds=estimate.host_speeds,
         by_ranks=by_ranks,
     )
-
-
-def _rank_interval(cell: CellSummary, baseline: CellSummary, confidence: float) -> Interval | None:
-    ranks = _ranks(cell, baseline, confidence=confidence)
-    return None if ranks is None else ranks.interval
 
 
 def _ranks(
@@ -586,12 +585,10 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[LogRatioEstimate]:
     """
     return [
         LogRatioEstimate(
-            blocks=(),
             middle=middle.mean,
             error=middle.error * _price(rows.shape[1], adaptive=adaptive),
             freedom=middle.freedom,
             launches=rows.shape[1],
-            least_reach=_least_reach(rows.shape[1]),
         )
         for middle in middles(rows)
     ]
@@ -618,7 +615,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatio
     sides = (logs, baseline_logs)
     fewest = min(map(len, sides))
     if fewest < 2:
-        return LogRatioEstimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
+        return LogRatioEstimate(middle=middle, launches=fewest)
     shares = [statistics.variance(side) / len(side) for side in sides]
     error = math.sqrt(sum(shares))
     freedom = (
@@ -627,18 +624,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> LogRatio
         if error > 0
         else fewest - 1
     )
-    return LogRatioEstimate(
-        blocks=(),
-        middle=middle,
-        error=error,
-        freedom=freedom,
-        launches=fewest,
-        least_reach=_least_reach(fewest),
-    )
-
-
-def _least_reach(launches: int) -> float:
-    return _LEAST_REACH_OF_TWO if launches == 2 else 0.0
+    return LogRatioEstimate(middle=middle, error=error, freedom=freedom, launches=fewest)
 
 
 def delay_difference(cell: CellSummary, baseline: CellSummary) -> float:

@@ -27,16 +27,24 @@ _MOST_FACTOR = 4.0
 _MOST_FACTOR_OF_DIFFERENCE, _MOST_FACTOR_OF_SPREAD = 1_000.0, 100.0
 
 
+Ends = tuple[float, float]
+
+
 class Interval(Struct, frozen=True, kw_only=True):
     """The range that holds a quantity with the given confidence, in the quantity's own unit."""
 
     low: float
     high: float
-    confidence: float
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
             raise ValueError("an interval's low end is not above its high end")
+
+    @property
+    def ends(self) -> Ends:
+        """The low and the high end."""
+        return self.low, self.high
 
     @property
     def relative_half_width(self) -> float:
@@ -94,21 +102,14 @@ def is_usable_spread(low: float, high: float) -> bool:
     return _spans_at_most(_MOST_FACTOR_OF_SPREAD, low, high)
 
 
-Ends = tuple[float, float]
-
-
 def interval_pair(interval: Interval | None) -> Ends | None:
     """An interval of an amount as its two ends; None without one that is usable."""
-    if interval is None or not is_usable(interval.low, interval.high):
-        return None
-    return interval.low, interval.high
+    return interval.ends if interval and is_usable(*interval.ends) else None
 
 
 def ratio_interval_pair(interval: Interval | None) -> Ends | None:
     """An interval of a ratio as its two ends; None without one that is usable."""
-    if interval is None or not is_usable_ratio(interval.low, interval.high):
-        return None
-    return interval.low, interval.high
+    return interval.ends if interval and is_usable_ratio(*interval.ends) else None
 
 
 def _spans_at_most(factor: float, low: float, high: float) -> bool:
@@ -217,7 +218,7 @@ def typical_launch_interval(values: Sequence[float]) -> Interval | None:
     inwards = (n - depth) * share / (depth + (n - 2 * depth) * share)
     low = (1 - inwards) * logs[depth - 1] + inwards * logs[depth]
     high = (1 - inwards) * logs[-depth] + inwards * logs[-depth - 1]
-    return Interval(low=exp(low), high=exp(high), confidence=CONFIDENCE)
+    return Interval(low=exp(low), high=exp(high))
 
 
 def log_interval(
@@ -251,7 +252,6 @@ def share_interval(count: int, total: int) -> Interval:
     return Interval(
         low=max((middle - reach) / (1 + weight), 0.0),
         high=min((middle + reach) / (1 + weight), 1.0),
-        confidence=CONFIDENCE,
     )
 
 
@@ -295,7 +295,7 @@ def variation_interval(values: Sequence[float]) -> Interval | None:
         return ratio / math.sqrt(square) if square > 0 else math.inf
 
     beyond = (1 - CONFIDENCE) / 2
-    return Interval(low=end(beyond), high=end(1 - beyond), confidence=CONFIDENCE)
+    return Interval(low=end(beyond), high=end(1 - beyond))
 
 
 # With fewer values, none is trimmed.

@@ -2,6 +2,7 @@
 
 import math
 import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from corebound.stats.distributions import beta_below
 
 HIGHEST_US = 3_600_000_000
 DIGITS = 3
-SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+SHARES = {"p50_ns": 0.5, "p90_ns": 0.9, "p99_ns": 0.99, "p99_9_ns": 0.999, "max_ns": 1.0}
 
 # Points of a curve for each halving of the remaining share.
 POINTS_A_HALVING = 5
@@ -81,18 +82,12 @@ def percentiles(encoded: str) -> Percentiles | None:
         return None
     # The library would read its tens of thousands of buckets one at a time.
     cumulative = np.cumsum(_counts(histogram))
-    targets = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES]
-    p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns = (
-        _highest_us(histogram, index) * 1000 for index in np.searchsorted(cumulative, targets)
-    )
-    return Percentiles(
-        count=histogram.get_total_count(),
-        p50_ns=p50_ns,
-        p90_ns=p90_ns,
-        p99_ns=p99_ns,
-        p99_9_ns=p99_9_ns,
-        max_ns=max_ns,
-    )
+    targets = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES.values()]
+    known_ns = {
+        name: _highest_us(histogram, index) * 1000
+        for name, index in zip(SHARES, np.searchsorted(cumulative, targets), strict=True)
+    }
+    return Percentiles(count=histogram.get_total_count(), **known_ns)
 
 
 def mean_ns(encoded: str) -> float | None:
@@ -226,11 +221,7 @@ def least_within(over: int, *, share: float) -> int:
     high = 1
     while not few_enough(high):
         high *= 2
-    low = high // 2 + 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if few_enough(middle) else (middle + 1, high)
-    return low
+    return bisect_left(range(high), 1, lo=high // 2 + 1, key=few_enough)
 
 
 def bound_percentile(latencies: Sequence[float], *, share: float) -> PercentileBound:
@@ -248,9 +239,8 @@ def bound_percentile(latencies: Sequence[float], *, share: float) -> PercentileB
     if n < needed:
         return PercentileBound(needed=needed, value=None, discarded=None)
     # least_within(t) + t grows with t: find the greatest t for which the sum is at most n.
-    low, high = 1, n
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = least_within(middle, share=share) + middle <= n
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return PercentileBound(needed=needed, value=sorted(latencies)[n - low], discarded=low - 1)
+    after = bisect_right(range(n), n, lo=2, key=lambda t: least_within(t, share=share) + t)
+    greatest = after - 1
+    return PercentileBound(
+        needed=needed, value=sorted(latencies)[n - greatest], discarded=greatest - 1
+    )

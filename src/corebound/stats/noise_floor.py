@@ -131,7 +131,7 @@ def experiments(
     sides = (middles[selected] - drawn / 2, middles[selected] + drawn / 2)
     estimates = paired_estimates(drawn, adaptive=adaptive)
     return [
-        Experiment(interval=interval, ranks=None if ranks is None else ranks.interval)
+        Experiment(interval=interval, ranks=ranks.interval if ranks else None)
         for estimate, cell_logs, baseline_logs in zip(estimates, *sides, strict=True)
         for interval in [interval_of(estimate)]
         for ranks in [compare_ranks(cell_logs, baseline_logs)]
@@ -219,7 +219,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
             ]
         ),
         speedup_ratio=comparison.speedup_ratio,
-        interval=(interval.low, interval.high),
+        interval=interval.ends,
         verdict=comparison.verdict,
         noise=tuple(
             noise(

@@ -7,6 +7,7 @@ one cell may be faster than every one of the other. Ranks see that.
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 from msgspec import Struct
@@ -92,9 +93,4 @@ def _lower_tails(m: int, n: int) -> Array:
             product[u] += product[u - i]
         counts = product[: len(counts) + n]
     total = math.comb(m + n, m)
-    cumulated = 0
-    tails = []
-    for count in counts:
-        cumulated += count
-        tails.append(cumulated / total)
-    return np.array(tails)
+    return np.array([cumulated / total for cumulated in accumulate(counts)])

@@ -1,7 +1,7 @@
 """Summarise a server cell: throughput, tail latency and CPU time per request."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -105,7 +105,7 @@ def judged_value_ns(served: Served) -> float:
 def answered_per_s(launches: Iterable[Launch]) -> TypicalValue | None:
     """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
     served_launches = _served_launches(launches)
-    return _estimate(served_launches, _per_s) if served_launches else None
+    return _typical([*map(_per_s, served_launches)]) if served_launches else None
 
 
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
@@ -122,14 +122,12 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     errors = sum(sum(served.answered.errors.values()) for served in served_launches)
     return ServedCell(
         launches=len(served_launches),
-        per_s=_estimate(served_launches, _per_s),
-        p50_ns=_typical([float(latencies.p50_ns) for latencies in by_launch]),
-        p90_ns=_typical([float(latencies.p90_ns) for latencies in by_launch]),
-        p99_ns=_typical([float(latencies.p99_ns) for latencies in by_launch]),
+        per_s=_typical([*map(_per_s, served_launches)]),
+        p50_ns=_typical([latencies.p50_ns for latencies in by_launch]),
+        p90_ns=_typical([latencies.p90_ns for latencies in by_launch]),
+        p99_ns=_typical([latencies.p99_ns for latencies in by_launch]),
         p99_9_ns=p99_9_ns(all_latencies),
-        cpu_ns=_estimate(
-            served_launches, lambda served: max(served.cpu_ns, 1) / served.answered.ok
-        ),
+        cpu_ns=_typical([max(each.cpu_ns, 1) / each.answered.ok for each in served_launches]),
         errors=errors,
         requests=errors + sum(served.answered.ok for served in served_launches),
         curve=latency.curve(merged),
@@ -164,14 +162,10 @@ def _streamed(launches: Sequence[Served]) -> StreamedCell | None:
         tokens_per_s=_typical(
             [per_s * streamed.tokens / first.count for per_s, streamed, first in streams]
         ),
-        first_token_p50_ns=_typical([float(first.p50_ns) for _, _, first in streams]),
-        first_token_p99_ns=_typical([float(first.p99_ns) for _, _, first in streams]),
-        per_token_p50_ns=_typical([float(times.p50_ns) for times in per_token])
-        if per_token
-        else None,
-        per_token_p99_ns=_typical([float(times.p99_ns) for times in per_token])
-        if per_token
-        else None,
+        first_token_p50_ns=_typical([first.p50_ns for _, _, first in streams]),
+        first_token_p99_ns=_typical([first.p99_ns for _, _, first in streams]),
+        per_token_p50_ns=_typical([times.p50_ns for times in per_token]) if per_token else None,
+        per_token_p99_ns=_typical([times.p99_ns for times in per_token]) if per_token else None,
         good_per_s=good_per_s if bounded else None,
         good_share=good / answers if bounded else None,
     )
@@ -195,10 +189,6 @@ def _per_s(served: Served) -> float:
     if search is not None and search.within_per_s is not None:
         return search.within_per_s
     return latency.throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
-
-
-def _estimate(launches: Sequence[Served], value_of: Callable[[Served], float]) -> TypicalValue:
-    return _typical([value_of(served) for served in launches])
 
 
 def _typical(values: Sequence[float]) -> TypicalValue:

@@ -207,14 +207,6 @@ class SteadySamples(Struct, frozen=True, kw_only=True):
     reported: Sequence[tuple[float, ...]] = ()
 
 
-class _Settled(Struct, frozen=True, kw_only=True):
-    """A worker's warm-up: the indices of the iterations after it that count."""
-
-    used: list[int]
-    steady: SteadyState
-    is_settled: bool
-
-
 def drop_warmup(
     worker: Worker,
     warmup: Warmup,
@@ -226,19 +218,19 @@ def drop_warmup(
 
     `reported` has what its command reported in each iteration, if it did.
     """
-    settled = _settle(worker, warmup, is_alone=is_alone, reported=reported)
+    used, steady, is_settled = _settle(worker, warmup, is_alone=is_alone, reported=reported)
     wall_ns, cpu_ns = worker.wall_ns, worker.cpu_ns
     return SteadySamples(
-        wall_ns=[wall_ns[index] for index in settled.used],
-        cpu_ns=[cpu_ns[index] for index in settled.used] if len(cpu_ns) == len(wall_ns) else (),
+        wall_ns=[wall_ns[index] for index in used],
+        cpu_ns=[cpu_ns[index] for index in used] if len(cpu_ns) == len(wall_ns) else (),
         time_slices_ns=tuple(
             (number, float(statistics.median(wall_ns[iterations.start : iterations.stop])))
             for number, iterations in enumerate(_counted_by_time_slice(worker, is_alone=is_alone))
-            if iterations.start >= settled.used[0]
+            if iterations.start >= used[0]
         ),
-        steady=settled.steady,
-        settled=settled.is_settled,
-        reported=[reported[index] for index in settled.used] if reported else (),
+        steady=steady,
+        settled=is_settled,
+        reported=[reported[index] for index in used] if reported else (),
     )
 
 
@@ -278,7 +270,8 @@ def first_used_iteration(
     """
     if not worker.wall_ns:  # its launch was ended, and another worker may have some
         return 0
-    return _settle(worker, warmup, is_alone=is_alone, reported=reported).used[0]
+    used, *_ = _settle(worker, warmup, is_alone=is_alone, reported=reported)
+    return used[0]
 
 
 # The search takes times in nanoseconds; the unit of what a command reports does not matter.
@@ -287,10 +280,13 @@ _SETTLING_NS = 1e9
 
 def _settle(
     worker: Worker, warmup: Warmup, *, is_alone: bool, reported: Sequence[tuple[float, ...]] = ()
-) -> _Settled:
+) -> tuple[list[int], SteadyState, bool]:
     """Find the end of a worker's warm-up; without an iteration after it, it never settles.
 
     What settles is what the command `reported`, if it did.
+
+    Returns:
+        The indices of the iterations after it that count, its state, and whether it settled.
     """
     counted = counted_iterations(worker, is_alone=is_alone)
     series: Sequence[int] = worker.wall_ns
@@ -304,7 +300,7 @@ def _settle(
     used = [index for index in counted if index >= start]
     if not used:
         used, is_settled = counted[unsettled_start(len(counted)) :], False
-    return _Settled(used=used, steady=steady, is_settled=is_settled)
+    return used, steady, is_settled
 
 
 def _counted_by_time_slice(worker: Worker, *, is_alone: bool) -> Iterator[range]:

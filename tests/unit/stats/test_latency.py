@@ -35,7 +35,7 @@ def test_percentiles_and_mean_are_exact_to_a_thousandth_and_those_of_the_library
 
     told = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
     ordered = sorted(durations_ns)
-    for share, value_ns in zip(latency.SHARES, told, strict=True):
+    for share, value_ns in zip(latency.SHARES.values(), told, strict=True):
         # The rank that HdrHistogram takes: the nearest, and at least the first.
         least, most = as_counted(ordered[max(1, math.floor(share * len(ordered) + 0.5)) - 1])
         assert least <= value_ns <= most

@@ -251,16 +251,20 @@ def vertical_grid(across: Axis) -> str:
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# Steps between ticks: days within a month, months within a year, and years.
-_DAY_STEPS = (1, 2, 5, 10)
 # Ticks are minutes apart where the axis spans at most two days. There are few, because the first
 # label also contains the date.
 _MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)
 _HOURS_SPAN = 2.0
 _MOST_HOURS = 4
 _MOST_DATES = 6
-_MONTH_STEPS = (1, 2, 3, 6)
-_YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
+# Steps between dates: days within a month on an axis of at most so many days, months within a
+# year, and years.
+_DAYS_SPAN = 120
+_DATE_STEPS: dict[Literal["day", "month", "year"], tuple[int, ...]] = {
+    "day": (1, 2, 5, 10),
+    "month": (1, 2, 3, 6),
+    "year": (1, 2, 5, 10, 20, 50, 100, 1000),
+}
 
 
 def date_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
@@ -278,10 +282,18 @@ def date_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
     """
     if high - low < _HOURS_SPAN and (hours := _hours(low, high)):
         return hours
-    for ticks in (*_days(low, high), *_months(low, high), *_years(low, high)):
-        inside = tuple((at, text) for at, text in ticks if low <= at <= high)
-        if 0 < len(inside) <= _MOST_DATES:
-            return _with_year(inside)
+    has_days = high - low <= _DAYS_SPAN
+    if has_days:
+        dates = [_date_of(day) for day in range(math.floor(low), int(high) + 1)]
+    else:
+        years = range(_date_of(low).year, _date_of(high).year + 1)
+        dates = [date(year, month, 1) for year in years for month in range(1, 13)]
+    known = [(at, date_) for date_ in dates if low <= (at := _days_of(date_)) <= high]
+    for unit, steps in _DATE_STEPS.items():
+        for step in steps if has_days or unit != "day" else ():
+            ticks = [(at, date_) for at, date_ in known if _is_round(date_, unit, step)]
+            if 0 < len(ticks) <= _MOST_DATES:
+                return _with_year(tuple((at, _date_text(date_, unit)) for at, date_ in ticks))
     return ((low, _full_date(low)),)
 
 
@@ -315,47 +327,25 @@ def _hours(low: float, high: float) -> tuple[tuple[float, str], ...]:
     return ()
 
 
-def _days(low: float, high: float) -> list[list[tuple[float, str]]]:
-    if high - low > 120:
-        return []
-    dates = [(day, _date_of(day)) for day in range(math.floor(low), int(high) + 1)]
-    return [
-        [
-            (float(day), f"{date_.day} {_MONTHS[date_.month - 1]}")
-            for day, date_ in dates
-            if (date_.day - 1) % step == 0 and (step == 1 or date_.day < 30)
-        ]
-        for step in _DAY_STEPS
-    ]
+def _is_round(at: date, unit: str, step: int) -> bool:
+    """Whether a date is one of those that are so many days, months or years apart."""
+    if unit == "day":
+        return (at.day - 1) % step == 0 and (step == 1 or at.day < 30)
+    if unit == "month":
+        return at.day == 1 and (at.month - 1) % step == 0
+    return at.day == at.month == 1 and at.year % step == 0
 
 
-def _months(low: float, high: float) -> list[list[tuple[float, str]]]:
-    if high - low > 366 * 12:
-        return []
-    return [
-        [
-            (_days_of(year, month), str(year) if month == 1 else _MONTHS[month - 1])
-            for year in _years_between(low, high)
-            for month in range(1, 13, step)
-        ]
-        for step in _MONTH_STEPS
-    ]
+def _date_text(at: date, unit: str) -> str:
+    month = _MONTHS[at.month - 1]
+    if unit == "day":
+        return f"{at.day} {month}"
+    return str(at.year) if at.month == 1 else month
 
 
-def _years(low: float, high: float) -> list[list[tuple[float, str]]]:
-    return [
-        [(_days_of(year), str(year)) for year in _years_between(low, high) if year % step == 0]
-        for step in _YEAR_STEPS
-    ]
-
-
-def _years_between(low: float, high: float) -> range:
-    return range(_date_of(low).year, _date_of(high).year + 1)
-
-
-def _days_of(year: int, month: int = 1) -> float:
-    """The first of a month in days since 1970."""
-    return float(date(year, month, 1).toordinal() - EPOCH)
+def _days_of(at: date) -> float:
+    """A date in days since 1970."""
+    return float(at.toordinal() - EPOCH)
 
 
 def _date_of(days: float) -> date:

@@ -253,21 +253,21 @@ def _extended(
 
 
 def _x(share: float) -> int:
-    return round(min(max(share, 0.0), 1.0) * _WIDTH)
+    return _xs([share])[0]
 
 
 def _xs(shares: Sequence[float]) -> list[int]:
-    """`_x` of many shares at once."""
+    """The horizontal places of shares of the width."""
     limited = np.clip(np.asarray(shares, dtype=np.float64), 0.0, 1.0)
     return [*map(int, np.rint(limited * _WIDTH).tolist())]
 
 
 def _y(axis: Axis, value: float) -> int:
-    return round((1 - axis.clipped(min(max(value, -MOST), MOST))) * _HEIGHT)
+    return _ys(axis, np.array([value]))[0]
 
 
 def _ys(axis: Axis, values: FloatArray) -> list[int]:
-    """`_y` of many values at once."""
+    """The vertical places of values; one beyond the axis is at its edge."""
     limited = np.clip(values, -MOST, MOST)
     if axis.scale == "linear":
         shares = (limited - axis.low) / (axis.high - axis.low)

@@ -65,8 +65,7 @@ def effect_axis(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
 
 
 def _intervals(comparisons: Sequence[Comparison]) -> list[tuple[float, float]]:
-    intervals = [comparison.interval for comparison in comparisons]
-    return [(interval.low, interval.high) for interval in intervals if interval]
+    return [each.interval.ends for each in comparisons if each.interval]
 
 
 def interval_svg(
@@ -199,7 +198,7 @@ def class_axis(results: Sequence[ClassResult]) -> Axis:
             for value in (result.value, *_host_values(result), *_host_values(result, outliers=True))
         ],
         [
-            (result.interval.low, result.interval.high)
+            result.interval.ends
             for result in results
             if result.value is not None and result.interval is not None
         ],
@@ -293,7 +292,7 @@ def _estimate(
     is_hollow: bool = False,
 ) -> str:
     """The interval, as far as it is on the axis, and the dot or the arrow of the estimate."""
-    drawn = _interval(interval.low, interval.high, axis, tone, y) if interval else ""
+    drawn = _interval(interval, axis, tone, y) if interval else ""
     if ratio is None:
         return drawn
     share = axis.share(ratio)
@@ -306,7 +305,8 @@ def _estimate(
     return drawn + path(f"est {tone}", place) + (path("hole", place) if is_hollow else "")
 
 
-def _interval(low: float, high: float, axis: Axis, tone: str, y: int) -> str:
+def _interval(interval: Interval, axis: Axis, tone: str, y: int) -> str:
+    low, high = interval.ends
     if axis.share(high) < 0 or axis.share(low) > 1:
         return ""
     ends = ""

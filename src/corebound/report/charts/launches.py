@@ -8,11 +8,10 @@ from msgspec import Struct
 
 from corebound.analysis.wording import Tone, count
 from corebound.present.sections import Lane
-from corebound.report.charts.axis import Axis, Tick, horizontal_ticks
+from corebound.report.charts.axis import SIZE, Axis, Tick, horizontal_ticks, x_of
 from corebound.report.charts.svg import path, svg
 from corebound.units import significant
 
-_WIDTH = 1000
 # In pixels: a row is lower where there are many, so that all of them are in view at once.
 _ROW, _MOST_ROWS_HEIGHT, _LEAST_HEIGHT = 13, 150, 36
 _SHAPE = 38
@@ -130,14 +129,14 @@ def launches_svg(chart: LaunchChart) -> str:
     height, places = chart.height, chart.places
     tone = "" if chart.tone == "plain" else f" {chart.tone}"
     links = "".join(
-        f"M{_x(chart.across, base)} {places[block]:.0f}H{_x(chart.across, own)}"
+        f"M{x_of(chart.across, base)} {places[block]:.0f}H{x_of(chart.across, own)}"
         for block, (base, own) in chart.paired.items()
     )
     return svg(
-        _WIDTH,
+        SIZE,
         height,
         chart.says,
-        path("grid", "".join(f"M{_x(chart.across, at)} 0V{height}" for at in chart.across.ticks)),
+        path("grid", "".join(f"M{x_of(chart.across, at)} 0V{height}" for at in chart.across.ticks)),
         *(
             path(f"shape{kind}", _shape(points, chart.across))
             for kind, points in ((" base", chart.baseline), (tone, chart.own))
@@ -153,7 +152,7 @@ def launches_svg(chart: LaunchChart) -> str:
 
 def _dots(kind: str, points: Sequence[LaunchPoint], chart: LaunchChart) -> str:
     places = chart.places
-    drawn = [f"M{_x(chart.across, point.value)} {places[point.block]:.0f}h0" for point in points]
+    drawn = [f"M{x_of(chart.across, point.value)} {places[point.block]:.0f}h0" for point in points]
     rings = "".join(dot for dot, point in zip(drawn, points, strict=True) if point.is_slow)
     return path(kind, "".join(drawn)) + path("hole", rings)
 
@@ -172,23 +171,19 @@ def _shape(points: Sequence[LaunchPoint], across: Axis) -> str:
         sum(math.exp(-0.5 * ((step - share) / width) ** 2) for share in shares) for step in steps
     ]
     line = "L".join(
-        f"{step * _WIDTH:.0f} {(1 - height / max(heights)) * (_SHAPE - 6) + 2:.0f}"
+        f"{step * SIZE:.0f} {(1 - height / max(heights)) * (_SHAPE - 6) + 2:.0f}"
         for step, height in zip(steps, heights, strict=True)
     )
-    return f"M{begin * _WIDTH:.0f} {_SHAPE - 4}L{line}V{_SHAPE - 4}z"
-
-
-def _x(across: Axis, value: float) -> int:
-    return round(across.clipped(value) * _WIDTH)
+    return f"M{begin * SIZE:.0f} {_SHAPE - 4}L{line}V{_SHAPE - 4}z"
 
 
 def lane_svg(lane: Lane) -> str:
     """Draw a lane: a line for its blocks, a bar where it left, a thick line for fresh launches."""
-    scale = _WIDTH / max(lane.total, 1)
+    scale = SIZE / max(lane.total, 1)
     end = lane.blocks * scale
     begin = lane.race_blocks * scale
     return svg(
-        _WIDTH,
+        SIZE,
         20,
         lane.text,
         path("ran", f"M0 10H{end:.0f}"),

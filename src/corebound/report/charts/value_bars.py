@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from corebound.analysis.wording import Tone
-from corebound.stats.intervals import is_usable
+from corebound.stats.intervals import interval_pair
 from corebound.stats.launch_summary import CellSummary
 
 # An interval that reaches further than this many times the value would leave no room for the bars.
@@ -52,7 +52,5 @@ class ValueBars(Struct, frozen=True, kw_only=True):
 
 def _ends(summary: CellSummary) -> tuple[float, float] | None:
     """The ends of a summary's interval; None if there is none that fits beside its value."""
-    interval, value_ns = summary.interval, summary.median_ns
-    if interval is None or value_ns is None or not is_usable(interval.low, interval.high):
-        return None
-    return (interval.low, interval.high) if interval.high <= _MOST_REACH * value_ns else None
+    ends = interval_pair(summary.interval)
+    return ends if ends and ends[1] <= _MOST_REACH * (summary.median_ns or 0.0) else None
