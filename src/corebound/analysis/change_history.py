@@ -12,6 +12,7 @@ from corebound.analysis import wording
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.triage import CommitEntry, change_factor, commit_entries, triage
+from corebound.groups import grouped
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
 from corebound.records.history import EnvironmentKey, HistoryPoint, Series, is_primary
@@ -30,7 +31,7 @@ from corebound.stats.history.regressions import (
     min_values_to_detect,
 )
 from corebound.stats.history.series import retired_series
-from corebound.stats.intervals import is_usable_ratio
+from corebound.stats.intervals import is_usable_ratio, ratio_interval_pair
 
 _ANSWERS: dict[Answer, str] = {
     "confirmed": "confirmed",
@@ -222,16 +223,15 @@ class ChangeHistory(Struct, frozen=True, kw_only=True, dict=True):
 
         The series has one level between each two.
         """
-        both = (*self.changes_of(series), *self._unclear_by_series.get(series.id, ()))
-        return tuple(sorted(both, key=_at))
+        return self._all_by_series.get(series.id, ())
 
     @cached_property
     def _by_series(self) -> Mapping[str, tuple[Change, ...]]:
         return _grouped(self.changes)
 
     @cached_property
-    def _unclear_by_series(self) -> Mapping[str, tuple[Change, ...]]:
-        return _grouped(self.unclear)
+    def _all_by_series(self) -> Mapping[str, tuple[Change, ...]]:
+        return _grouped((*self.changes, *self.unclear))
 
     def because(self, change: Change) -> str:
         """The reason for the decision; empty without a decision, or if the change has come back."""
@@ -345,22 +345,14 @@ def _shown_by_several(assessed: Sequence[HistoryChange]) -> frozenset[str]:
 
 
 def _environments(suite: Iterable[Series]) -> dict[str, dict[str, str]]:
-    by_project: dict[str, list[Series]] = {}
-    for series in suite:
-        if series.project is not None:
-            by_project.setdefault(series.project, []).append(series)
-    return {project: long_environments(group) for project, group in by_project.items()}
+    by_project = grouped(suite, lambda series: series.project)
+    return {project: long_environments(own) for project, own in by_project.items() if project}
 
 
 def _grouped(changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
-    by_id: dict[str, list[Change]] = {}
-    for change in changes:
-        by_id.setdefault(change.series.id, []).append(change)
-    return {name: tuple(sorted(own, key=_at)) for name, own in by_id.items()}
-
-
-def _at(change: Change) -> int:
-    return change.change_point.at
+    oldest_first = sorted(changes, key=lambda change: change.change_point.at)
+    by_series = grouped(oldest_first, lambda change: change.series.id)
+    return {name: tuple(own) for name, own in by_series.items()}
 
 
 def _sort_key(change: Change) -> tuple[str, float, str]:
@@ -415,10 +407,8 @@ def size_interval(change: Change) -> str:
 
     One on both sides of 1 is the difference of the values in per cent.
     """
-    interval = change.change_point.interval
-    if interval is None or not is_usable_ratio(interval.low, interval.high):
-        return ""
-    return wording.speed_bounds(interval.low, interval.high)
+    ends = ratio_interval_pair(change.change_point.interval)
+    return wording.speed_bounds(*ends) if ends else ""
 
 
 def size_with_interval(change: Change) -> str:
@@ -553,7 +543,7 @@ def _prediction(difference: LatestDifference) -> str:
     interval = difference.interval
     if interval is None:
         return "their spread is unknown yet"
-    if not is_usable_ratio(interval.low, interval.high):
+    if not is_usable_ratio(*interval.ends):
         return "too few values for an interval"
-    inside = "; within their spread" if interval.low <= 1 <= interval.high else ""
-    return f"95 % CI {wording.speed_bounds(interval.low, interval.high)}{inside}"
+    inside = "; within their spread" if interval.contains(1) else ""
+    return f"95 % CI {wording.speed_bounds(*interval.ends)}{inside}"

@@ -33,12 +33,12 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
     """
 
     claim: Claim
-    faster: Cell | None
-    than: Cell | None
-    pair: str
-    comparison: Comparison | None
     judgement: Judgement
-    needs: str
+    faster: Cell | None = None
+    than: Cell | None = None
+    pair: str = ""
+    comparison: Comparison | None = None
+    needs: str = ""
     detail: str
 
 
@@ -112,10 +112,6 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
     if needs or not pair_of_measured:
         yield ClaimResult(
             claim=claim,
-            faster=None,
-            than=None,
-            pair="",
-            comparison=None,
             judgement="needs" if needs else "not measured",
             needs=needs,
             detail=why if needs else "no selected cell matches it",
@@ -134,7 +130,6 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
             pair=title_of(faster, axes),
             comparison=comparison,
             judgement=judgement,
-            needs="",
             detail=detail,
         )
 

@@ -97,8 +97,7 @@ def total_wall_ns(launch: Launch) -> int | None:
 
 def median_of(cell: CellResult, metric: Callable[[Launch], float | None]) -> float | None:
     """The median of a value over the launches behind the cell's value."""
-    counts = [metric(launch) for launch in counted_launches(cell.launches)]
-    available = [number for number in counts if number is not None]
+    available = _available(cell, metric)
     return statistics.median(available) if available else None
 
 
@@ -113,7 +112,11 @@ def span_of(
 
     Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
     """
-    counts = [metric(launch) for launch in counted_launches(cell.launches)]
-    available = [number for number in counts if number is not None]
+    available = _available(cell, metric)
     ends = (min(available), max(available)) if len(available) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
+
+
+def _available(cell: CellResult, metric: Callable[[Launch], float | None]) -> list[float]:
+    values = map(metric, counted_launches(cell.launches))
+    return [value for value in values if value is not None]

@@ -1,6 +1,7 @@
 """The result of one scenario in one run: its cells, comparisons, profiles and findings."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from corebound.analysis.incomplete_run import IncompleteRun, find_incomplete, sp
 from corebound.analysis.wording import OpenReason, open_reason, times
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
+from corebound.groups import grouped
 from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.run_record import Run, ScenarioSource
@@ -115,6 +117,8 @@ class CellResult(Struct, frozen=True, kw_only=True):
         return next((launch.placement for launch in self.launches if launch.placement), None)
 
 
+# A configuration this slow, against its baseline, is highlighted as a trap.
+_MUCH_SLOWER = 0.5
 # A comparison of fewer launches of either side leads a page only if equal cells look as different
 # as that in one of a thousand comparisons.
 _LEAST_FOR_HEADLINE = 5
@@ -222,6 +226,14 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         """
         rivals = [pair for pair in self.ranked if not pair.is_same_placement]
         return self.winner or next(iter(rivals or self.ranked), None)
+
+    @property
+    def trap(self) -> BaselineComparison | None:
+        """The slowest cell, if it is clearly and much slower than its baseline."""
+        slowest = next(reversed(self.ranked), None)
+        if slowest is None or slowest.comparison.verdict != "slower":
+            return None
+        return slowest if slowest.comparison.speedup_ratio <= _MUCH_SLOWER else None
 
     @property
     def baseline(self) -> CellResult | None:
@@ -362,9 +374,8 @@ def _ranked(cells: Mapping[str, CellResult]) -> tuple[BaselineComparison, ...]:
 
 def _by_cell(launches: Iterable[Launch], planned: Sequence[Cell]) -> dict[str, list[Launch]]:
     """The launches of each cell in the order they ran, by key, in the order of the file."""
-    by_key: dict[str, list[Launch]] = {}
-    for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
-        by_key.setdefault(launch.cell.key, []).append(launch)
+    in_order = sorted(launches, key=lambda launch: (launch.block, launch.position))
+    by_key = grouped(in_order, lambda launch: launch.cell.key)
     order = {cell.key: index for index, cell in enumerate(planned)}
     return {key: by_key[key] for key in sorted(by_key, key=lambda key: order.get(key, len(order)))}
 
@@ -425,16 +436,22 @@ def same_configurations(result: ScenarioResult) -> int:
     return sum(len(cell.duplicates) + (cell.equivalent_cell is not None) for cell in result.cells)
 
 
-def typical_launch(cell: CellResult) -> tuple[Launch, LaunchSummary] | None:
-    """The launch to show for a cell: its median is nearest to the cell's.
+class TypicalLaunch(NamedTuple):
+    """The launch of a cell that is nearest to its median, the earliest of equals."""
 
-    Of equals it is the earliest.
-    """
+    cell: CellResult
+    launch: Launch
+    summary: LaunchSummary
+
+
+def typical_launch(cell: CellResult) -> TypicalLaunch | None:
+    """The launch to show for a cell; None without a result."""
     middle_ns = cell.summary.median_ns
     if middle_ns is None:
         return None
     selected = min(cell.summary.launches, key=lambda summary: abs(summary.median_ns - middle_ns))
-    return next(launch for launch in cell.launches if launch.id == selected.launch), selected
+    launch = next(launch for launch in cell.launches if launch.id == selected.launch)
+    return TypicalLaunch(cell, launch, selected)
 
 
 class CellProfile(Struct, frozen=True, kw_only=True):

@@ -28,12 +28,10 @@ def series_name(series: Series) -> str:
 
 def short_cell_names(all_series: Sequence[Series]) -> tuple[str, ...]:
     """Short names of the series of one benchmark, without the benchmark's name; never empty."""
+    has_hosts = len({series.host for series in all_series}) > 1
     return tuple(
-        ", ".join(part for part in (own, f"on {host}" if host else "") if part)
-        or f"on {series.host_name}"
-        for series, own, host in zip(
-            all_series, distinct_axes(all_series), _distinct_hosts(all_series), strict=True
-        )
+        ", ".join(filter(None, (own, f"on {series.host_name}" if has_hosts or not own else "")))
+        for series, own in zip(all_series, distinct_axes(all_series), strict=True)
     )
 
 
@@ -176,11 +174,6 @@ def _cut(axis: str) -> str:
     begin = axis[: len(_ENVIRONMENT) + _CUT_ENVIRONMENT]
     uncut = begin.rpartition("-")[0]
     return f"{uncut if len(uncut) > len(_ENVIRONMENT) else begin}…"
-
-
-def _distinct_hosts(all_series: Sequence[Series]) -> list[str]:
-    has_many = len({series.host for series in all_series}) > 1
-    return [series.host_name if has_many else "" for series in all_series]
 
 
 def _shared(all_series: Sequence[Series]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from corebound.analysis.scenario_result import CellResult
 from corebound.diagnosis.evidence import remote_share
 from corebound.machine.identity import Host
 from corebound.machine.topology import CpuId
-from corebound.records.launch_record import Launch, Stay, Worker
+from corebound.records.launch_record import Launch, Stay
 from corebound.records.telemetry import Counters
 
 # The name of these values in the reason for their absence.
@@ -118,7 +118,7 @@ def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
     """
     moments: dict[object, list[tuple[int, int, int]]] = {}
     for number, worker in enumerate(launch.workers):
-        for stay in worker_stays(worker):
+        for stay in (stay for thread in worker.threads for stay in _measured(thread.stays)):
             at = moments.setdefault(cores.get(stay.cpu, stay.cpu), [])
             at += [(stay.from_ms, 1, number), (stay.to_ms, -1, number)]
     busy_ms = shared_ms = 0
@@ -133,12 +133,6 @@ def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
             if not here[number]:
                 del here[number]
     return shared_ms / busy_ms if busy_ms else None
-
-
-def worker_stays(worker: Worker) -> tuple[Stay, ...]:
-    """Where any thread of a worker ran while requests were measured, in order of time."""
-    stays = (stay for thread in worker.threads for stay in _measured(thread.stays))
-    return tuple(sorted(stays, key=lambda stay: (stay.from_ms, stay.cpu)))
 
 
 def _measured(stays: Iterable[Stay]) -> list[Stay]:

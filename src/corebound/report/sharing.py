@@ -7,11 +7,12 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, change_size
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Tone, VerdictWord, full_name, plain, speedup
-from corebound.report.elements import Hero
+from corebound.report.elements import Content, Hero
 
 # White text on each has a contrast above 4.5.
 _COLOURS: dict[Tone, str] = {
@@ -54,43 +55,30 @@ def badge_message(result: ScenarioResult, history: ChangeHistory) -> VerdictWord
     )
 
 
-class Badge(Struct, frozen=True, kw_only=True):
-    """A badge of 20 pixels height: a name, and beside it a message on the colour of its tone."""
+def badge(result: ScenarioResult, history: ChangeHistory) -> Content:
+    """The badge of a scenario: its name, and beside it a message on the colour of its tone.
 
-    name: str
-    sign: str
-    word: str
-    colour: str
-
-    @property
-    def said(self) -> str:
-        """The message with its sign."""
-        return f"{self.sign} {self.word}".strip()
-
-    @property
-    def left_px(self) -> int:
-        """The width of the name with its padding."""
-        return round(len(self.name) * _CHARACTER_PX) + 2 * _PADDING_PX
-
-    @property
-    def right_px(self) -> int:
-        """The width of the message with its padding."""
-        return round(len(self.said) * _CHARACTER_PX) + 2 * _PADDING_PX
-
-
-def badge(result: ScenarioResult, history: ChangeHistory) -> Badge:
-    """The badge of a scenario; what is long is cut.
+    What is long is cut.
 
     Args:
         result: The scenario's latest result.
     """
     message = badge_message(result, history)
-    return Badge(
-        name=_cut(result.scenario.title, _LONGEST_NAME),
-        sign=message.sign,
-        word=_cut(message.word, _LONGEST_MESSAGE),
+    name = _cut(result.scenario.title, _LONGEST_NAME)
+    message = replace(message, word=_cut(message.word, _LONGEST_MESSAGE))
+    return Content(
+        name=name,
+        word=message.word,
+        said=message.text,
         colour=_COLOURS[message.tone],
+        left_px=_width_px(name),
+        right_px=_width_px(message.text),
     )
+
+
+def _width_px(text: str) -> int:
+    """The width of a text with its padding."""
+    return round(len(text) * _CHARACTER_PX) + 2 * _PADDING_PX
 
 
 def _cut(text: str, most: int) -> str:

@@ -17,11 +17,12 @@ from corebound.present import changes
 from corebound.present.sections import text_of
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
+from corebound.report.elements import Content
 from corebound.report.inputs import PageContext
 from corebound.report.pages import feed, history
 from corebound.report.pages.benchmark import benchmark_hero
 from corebound.report.pages.series_table import no_change, series_groups
-from corebound.report.pages.whats_new import WhatsNew, whats_new
+from corebound.report.pages.whats_new import whats_new
 from corebound.stats.history.regressions import analyse, min_values_to_detect
 from support.build import a_point, a_series
 from support.report_sample import NOW, a_benchmark
@@ -48,7 +49,7 @@ def words(text: Text) -> str:
     return "".join(piece.text for piece in text)
 
 
-def tonight(history: ChangeHistory) -> WhatsNew:
+def tonight(history: ChangeHistory) -> Content:
     news = whats_new(history, ())
     assert news is not None
     return news

@@ -1,8 +1,7 @@
 """The page that compares two runs or commits, and the page to choose two on."""
 
 from collections.abc import Iterable, Sequence
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
@@ -193,7 +192,7 @@ _MOST_CHOICES = 1_000
 _SHA_DIGITS = 10
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class Choice(NamedTuple):
     """A run or a commit: what `corebound compare` accepts, and its description."""
 
     value: str
@@ -259,7 +258,7 @@ def _interleaved(result: ScenarioResult) -> tuple[str, Choice, Choice, str]:
     sides = compared_sides(result)
     before, *_, after = sides.names if sides else ("", "")
     title, address = result.scenario.title, f"scenario/{result.scenario.name}.html"
-    return title, Choice(value=before, text=before), Choice(value=after, text=after), address
+    return title, Choice(before, before), Choice(after, after), address
 
 
 def choice_groups(
@@ -314,10 +313,9 @@ def _projects(series: Iterable[Series]) -> Iterable[Content]:
 
 def _run(run: Run) -> Choice:
     commit = f", commit {commit_title(run.commit)}" if run.commit else ""
-    return Choice(value=run.id, text=f"{day(run.started_at)}, run {run.id}{commit}")
+    return Choice(run.id, f"{day(run.started_at)}, run {run.id}{commit}")
 
 
 def _commit(commit: Commit) -> Choice:
-    return Choice(
-        value=commit.sha[:_SHA_DIGITS], text=f"{day(commit.committed_at)}, {commit_title(commit)}"
-    )
+    text = f"{day(commit.committed_at)}, {commit_title(commit)}"
+    return Choice(commit.sha[:_SHA_DIGITS], text)

@@ -37,6 +37,7 @@ from corebound.analysis.wording import (
     verdict_word,
 )
 from corebound.errors import Fault
+from corebound.groups import grouped
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.intervals import NARROW_COLUMN, effect_axis, effect_ticks
@@ -44,11 +45,10 @@ from corebound.report.charts.value_bars import ValueBars
 from corebound.report.elements import Action, Content, Head, Hero, Page, action_of, damaged_records
 from corebound.report.inputs import PageContext
 from corebound.report.pages.series_table import last_change
-from corebound.report.pages.whats_new import WhatsNew, whats_new
+from corebound.report.pages.whats_new import whats_new
 from corebound.report.scenario.verdict import budget_note, uncommitted_flag, verdict_of
 from corebound.scenario.cell import Cell
 from corebound.scenario.compared_axis import compared_axis
-from corebound.stats.comparison import Comparison
 from corebound.units import percent, ratio
 
 
@@ -100,13 +100,11 @@ def _change_state(
 
 def imported_projects(history: ChangeHistory) -> tuple[tuple[str, int, int], ...]:
     """(project, number of benchmarks, number of machines) of what was imported."""
-    groups: dict[str, list[Series]] = {}
-    for series in history.histories:
-        if series.project is not None:
-            groups.setdefault(series.project, []).append(series)
+    groups = grouped(history.histories, lambda series: series.project or "")
     return tuple(
         (project, len({each.scenario for each in own}), len({each.host for each in own}))
         for project, own in sorted(groups.items())
+        if project
     )
 
 
@@ -165,78 +163,33 @@ def _claims(results: Sequence[ScenarioResult]) -> Flag | None:
     )
 
 
-class OverviewRow(Struct, frozen=True, kw_only=True):
-    """What is known of a scenario after its latest run.
+def _shown(advice: Advice) -> Effect | None:
+    """The largest effect, or the largest that is seen, or else the best alternative.
 
-    Attributes:
-        advice: What to set there.
-        trend: None after a single run.
-        race_page: The address of the race that overrides its advice; empty without one.
+    None if nothing was compared.
     """
+    return advice.largest or (advice.seen.effect if advice.seen else advice.best)
 
-    advice: Advice
-    trend: Content | None
-    race_page: str = ""
 
-    @property
-    def shown(self) -> Effect | None:
-        """The largest effect, or the largest that is seen, or else the best alternative.
+def _row_verdict(advice: Advice, shown: Effect | None) -> VerdictWord:
+    if advice.largest is not None:
+        return verdict_word(advice.largest.comparison.verdict)
+    if shown is not None:
+        # Faster or slower on its own, but not after correcting for all comparisons.
+        is_equivalent = shown.comparison.verdict == "equivalent"
+        return verdict_word("equivalent" if is_equivalent else "inconclusive")
+    measured = [cell for cell in advice.result.cells if cell.is_measured]
+    if any(cell.baseline is not None for cell in measured):
+        return NO_BASELINE
+    return _ALONE if measured else NOT_MEASURED
 
-        None if nothing was compared.
-        """
-        seen = self.advice.seen
-        return self.advice.largest or (seen.effect if seen else self.advice.best)
 
-    @property
-    def verdict(self) -> VerdictWord:
-        """The verdict of that."""
-        advice = self.advice
-        if advice.largest is not None:
-            return verdict_word(advice.largest.comparison.verdict)
-        if self.shown is not None:
-            nearest = self.shown.comparison.verdict
-            # Faster or slower on its own, but not after correcting for all comparisons.
-            return verdict_word("equivalent" if nearest == "equivalent" else "inconclusive")
-        measured = [cell for cell in advice.result.cells if cell.is_measured]
-        if any(cell.baseline is not None for cell in measured):
-            return NO_BASELINE
-        return _ALONE if measured else NOT_MEASURED
-
-    @property
-    def because(self) -> str:
-        """Why it is inconclusive; empty if it is not."""
-        if self.shown is None or self.verdict.word != "inconclusive":
-            return ""
-        return why_open(self.shown, self.advice.result.open_reason(self.shown.cell) or "correction")
-
-    @property
-    def others(self) -> tuple[Comparison, ...]:
-        """All other comparisons of the scenario."""
-        keys = {cell.key for cell in _cells(self.shown)}
-        return tuple(
-            pair.comparison
-            for pair in self.advice.result.ranked
-            if not pair.is_itself and pair.cell.cell.key not in keys
-        )
-
-    @property
-    def second(self) -> str:
-        """The best alternative, if the largest effect is a slowdown of another one; else empty."""
-        best, largest = self.advice.best, self.advice.largest
-        if best is None or largest is None or largest.is_faster:
-            return ""
-        return "" if best.cell.cell in _cells(largest) else _best_alternative(self.advice)
-
-    @property
-    def same(self) -> str:
-        """The names of the configurations that are the same as the recommended one."""
-        return long_names(self.advice.same) if self.shown and self.advice.same else ""
-
-    @property
-    def command(self) -> CommandLine:
-        """Measures again what is shown, or what is still needed."""
-        chosen = _cells(self.shown)
-        return self.advice.command or reproduce_command(self.advice.result, chosen[::-1])
+def _second(advice: Advice) -> str:
+    """The best alternative, if the largest effect is a slowdown of another one; else empty."""
+    best, largest = advice.best, advice.largest
+    if best is None or largest is None or largest.is_faster:
+        return ""
+    return "" if best.cell.cell in _cells(largest) else _best_alternative(advice)
 
 
 def _cells(effect: Effect | None) -> list[Cell]:
@@ -448,9 +401,9 @@ def _action(advice: Advice) -> Action | None:
     return action_of(advice, prompt="Set" if advice.set else "Run")
 
 
-def _reproduce(news: WhatsNew) -> Action | None:
+def _reproduce(news: Content) -> Action | None:
     """The command that measures the first of the changes again."""
-    command = news.changed[0].command if news.changed else None
+    command: CommandLine | None = news.changed[0].command if news.changed else None
     return Action(prompt="Reproduce", line=command) if command else None
 
 
@@ -468,13 +421,38 @@ def _value_bars(effect: Effect) -> ValueBars:
 
 def _row(
     advice: Advice, history: ChangeHistory, tunings: Sequence[tuple[str, str, str]]
-) -> OverviewRow:
-    cells = _cells(OverviewRow(advice=advice, trend=None).shown)
-    cells += [advice.result.baseline.cell] if advice.result.baseline else []
-    trend = scenario_trend(advice.result, [cell.key for cell in cells], history)
-    told = (advice.result.scenario.title, advice.race.says) if advice.race else None
-    page = next((address for title, address, says in tunings if (title, says) == told), "")
-    return OverviewRow(advice=advice, trend=trend, race_page=page)
+) -> Content:
+    """What is known of a scenario after its latest run, and what to set there."""
+    result, shown = advice.result, _shown(advice)
+    chosen, verdict = _cells(shown), _row_verdict(advice, shown)
+    keys = [cell.key for cell in chosen]
+    baseline = [result.baseline.cell.key] if result.baseline else []
+    told = (result.scenario.title, advice.race.says) if advice.race else None
+    because = ""
+    if shown is not None and verdict.word == "inconclusive":
+        because = why_open(shown, result.open_reason(shown.cell) or "correction")
+    return Content(
+        advice=advice,
+        shown=shown,
+        verdict=verdict,
+        # Why it is inconclusive.
+        because=because,
+        # All other comparisons of the scenario.
+        others=tuple(
+            pair.comparison
+            for pair in result.ranked
+            if not pair.is_itself and pair.cell.cell.key not in keys
+        ),
+        second=_second(advice),
+        # The configurations that are the same as the recommended one.
+        same=long_names(advice.same) if shown and advice.same else "",
+        # Measures again what is shown, or what is still needed.
+        command=advice.command or reproduce_command(result, chosen[::-1]),
+        # None after a single run.
+        trend=scenario_trend(result, keys + baseline, history),
+        # The race that overrides the advice.
+        race_page=next((page for title, page, says in tunings if (title, says) == told), ""),
+    )
 
 
 def _best_alternative(advice: Advice) -> str:
@@ -494,7 +472,7 @@ def _best_alternative(advice: Advice) -> str:
 _ALONE = VerdictWord(tone="plain", sign="", word="one configuration")
 
 
-def _by_effect(row: OverviewRow) -> tuple[bool, float]:
+def _by_effect(row: Content) -> tuple[bool, float]:
     """The sort key of rows: the largest effect first, then what is only seen."""
     largest, seen = row.advice.largest, row.advice.seen
     return largest is None, -(

@@ -4,22 +4,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from msgspec import Struct
-
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.series_names import Natural, distinct_axes, natural_sort_key
 from corebound.analysis.series_wording import interval_name, last_day, last_moment
 from corebound.analysis.wording import capital
 from corebound.records.history import Series, is_primary
 from corebound.report.elements import Content
-from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.pooled import is_pooled
-from corebound.stats.history.regressions import Change, Failing
-
-
-def is_recent(failing_series: Failing) -> bool:
-    """Whether it is as recent as a change that counts as new."""
-    return failing_series.points <= RECENT_POINTS
+from corebound.stats.history.regressions import Change
 
 
 def give_or_gives(number: int) -> str:
@@ -31,28 +23,10 @@ def give_or_gives(number: int) -> str:
 MOST_OPEN = 50
 
 
-class SeriesGroup(Struct, frozen=True, kw_only=True):
-    """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
-
-    Secondary ones come last.
-    """
-
-    title: str
-    rows: tuple[Content, ...]
-
-    @property
-    def changed(self) -> int:
-        """How many changed."""
-        return sum(row.change is not None for row in self.rows)
-
-    @property
-    def interval(self) -> str:
-        """What the brackets below the values contain."""
-        return interval_name(series for row in self.rows for series in row.all_series)
-
-
-def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple[SeriesGroup, ...]:
+def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple[Content, ...]:
     """Group series by project and machine, or by host; large groups are split by module.
+
+    Secondary benchmarks come last.
 
     Args:
         all_series: Series with a history to show.
@@ -80,7 +54,7 @@ def series_groups(all_series: Iterable[Series], history: ChangeHistory) -> tuple
     )
 
 
-def _modules(project: str, rows: Sequence[Content], *, is_retired: bool) -> Iterator[SeriesGroup]:
+def _modules(project: str, rows: Sequence[Content], *, is_retired: bool) -> Iterator[Content]:
     """One group, or for many scenarios one per module, which is how asv's names begin."""
     title = f"on {rows[0].series.host_name}"
     title = f"{project}, {title}" if project else capital(title)
@@ -90,9 +64,13 @@ def _modules(project: str, rows: Sequence[Content], *, is_retired: bool) -> Iter
     for module, members in itertools.groupby(
         rows, key=lambda row: row.series.scenario.partition(".")[0] if is_split else ""
     ):
-        yield SeriesGroup(
+        own = sorted(members, key=lambda row: not is_primary(row.series))
+        yield Content(
             title=f"{title}: {module}" if is_split else title,
-            rows=tuple(sorted(members, key=lambda row: not is_primary(row.series))),
+            rows=tuple(own),
+            changed=sum(row.change is not None for row in own),
+            # What the brackets below the values contain.
+            interval=interval_name(series for row in own for series in row.all_series),
         )
 
 

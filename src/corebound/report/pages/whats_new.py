@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
 from corebound.analysis import wording
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.series_wording import last_measured, last_moment, too_short_note
-from corebound.analysis.suggested_commands import CommandLine, cells_command
+from corebound.analysis.suggested_commands import cells_command
 from corebound.analysis.triage import (
     change_factor,
     commit_entries,
@@ -23,46 +21,18 @@ from corebound.present.changes import (
     group_changes,
     summary_table,
 )
-from corebound.present.sections import Table
 from corebound.records.history import Series, is_primary
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.elements import linked_count, occurrence_numbers
-from corebound.report.pages.series_table import (
-    give_or_gives,
-    is_recent,
-)
+from corebound.report.elements import Content, linked_count, occurrence_numbers
+from corebound.report.pages.series_table import give_or_gives
 from corebound.report.urls import series_address
-from corebound.scenario.cell import Cell
+from corebound.stats.history.detection import RECENT_POINTS
 from corebound.stats.history.regressions import Change
 
 
-class FailedRow(Struct, frozen=True, kw_only=True):
-    """Launches of the latest run that do not count, for one reason.
-
-    Attributes:
-        title: Their scenario's.
-        launches: At least one, all of one status.
-    """
-
-    run: Run
-    title: str
-    launches: tuple[Launch, ...]
-    reason: str
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """Their cells; one cell may have several reasons."""
-        return tuple({launch.cell.id: launch.cell for launch in self.launches}.values())
-
-    @property
-    def command(self) -> CommandLine | None:
-        """Launches these again."""
-        return cells_command(self.run, self.cells)
-
-
-def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
-    """One row per scenario, status and reason of the run.
+def failed_rows(run: Run, launches: Sequence[Launch]) -> list[Content]:
+    """The launches of a run that do not count: one row per scenario, status and reason.
 
     A launch that was repeated in its block, and then counted, is not included.
     """
@@ -78,13 +48,17 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             reason = launch.reason or wording.full_name(launch.cell)
             alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
-        FailedRow(
+        Content(
             run=run,
             title=titles.get(scenario) or scenario,
             launches=tuple(launches),
+            # One cell may have several reasons.
+            cells=cells,
             reason=reason,
+            command=cells_command(run, cells),
         )
         for (scenario, _, reason), launches in alike.items()
+        for cells in [tuple({launch.cell.id: launch.cell for launch in launches}.values())]
     ]
 
 
@@ -94,30 +68,7 @@ _MOST_ROWS = 20
 _LEAST_BETTER = 5
 
 
-class WhatsNew(Struct, frozen=True, kw_only=True):
-    """What is new; `more` counts the rows beyond what the first page holds.
-
-    `is_news` is whether a series changed, or no longer has results. Without that, the verdict says
-    what is known of the series.
-    """
-
-    is_news: bool
-    verdict: wording.Text
-    support: wording.Text
-    summary: Table
-    changed: tuple[ChangeGroup, ...]
-    inconclusive: Table
-    failing: Table
-    failed: tuple[FailedRow, ...]
-    more: str
-
-    @property
-    def table(self) -> Table:
-        """What changed."""
-        return change_table(self.changed, "What changed", series_address)
-
-
-def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
+def whats_new(history: ChangeHistory, records: Sequence[Record]) -> Content | None:
     """What the latest run of every host adds to its history; None without any history.
 
     Args:
@@ -136,7 +87,8 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         len({cell.id for row in rows for cell in row.cells}) for rows in failed_of.values()
     )
     all_failing = history.failing_histories.values()
-    recent = [each for each in all_failing if is_recent(each)]
+    # As recent as a change that counts as new.
+    recent = [each for each in all_failing if each.points <= RECENT_POINTS]
     failing = group_failures(recent)
     slower, faster = (group_changes(_by_severity(changes), history) for changes in (worse, better))
     rows = _shown(slower, faster, history)
@@ -144,7 +96,9 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
     verdict = _verdict(
         _primary(worse), _primary(better), sum(is_primary(each.series) for each in recent)
     )
-    return WhatsNew(
+    return Content(
+        # Whether a series changed, or no longer has results. Without that, the verdict says what is
+        # known of the series.
         is_news=bool(verdict),
         verdict=verdict or nothing,
         support=(
@@ -159,6 +113,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         ),
         summary=summary_table(changes),
         changed=tuple(rows),
+        table=change_table(rows, "What changed", series_address),
         inconclusive=entry_table(
             [(entry, entry.leading) for entry in doubts[:_MOST_ROWS]],
             history,
@@ -167,6 +122,7 @@ def whats_new(history: ChangeHistory, records: Sequence[Record]) -> WhatsNew | N
         ),
         failing=failure_table(failing[:_MOST_ROWS], series_address),
         failed=tuple(failed[:_MOST_ROWS]),
+        # The rows beyond what the first page holds.
         more=_more(
             {
                 "that changed": len(slower) + len(faster) - len(rows),

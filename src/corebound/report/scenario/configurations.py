@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis import wording
@@ -35,49 +34,7 @@ from corebound.stats.modes import Mode
 from corebound.units import duration, time_unit
 
 
-class CellRow(Struct, frozen=True, kw_only=True):
-    """One measured configuration.
-
-    Attributes:
-        notes: Remarks below its name.
-        verdict: Of its comparison with the baseline, with the ratio if it is decided.
-        launches: Its launches beside its baseline's; None for one launch.
-    """
-
-    cell: CellResult
-    notes: tuple[str, ...]
-    verdict: wording.VerdictWord
-    launches: LaunchChart | None
-
-
-class Configurations(Struct, frozen=True, kw_only=True):
-    """The section.
-
-    Attributes:
-        axis: Of the charts; None if nothing is compared.
-        rows: The measured configurations, fastest first.
-        unmeasured: Those without a result; each has the id of `anchors`.
-        absent: How many had no launch in this run; may be empty.
-        notes: About launches of two modes.
-        anchors: For each configuration of the scenario the id of the row that shows it, by key.
-    """
-
-    lead: str
-    axis: Axis | None
-    rows: tuple[CellRow, ...]
-    unmeasured: tuple[Content, ...]
-    absent: str
-    notes: tuple[str, ...]
-    anchors: Mapping[str, str]
-
-    @property
-    def is_beyond_axis(self) -> bool:
-        """Whether the ratio of any row is drawn as an arrow."""
-        ratios = [row.cell.comparison.speedup_ratio for row in self.rows if row.cell.comparison]
-        return self.axis is not None and not all(map(self.axis.holds, ratios))
-
-
-def configurations(result: ScenarioResult) -> Configurations:
+def configurations(result: ScenarioResult) -> Content:
     """Build the table of a scenario's configurations, whether or not they can be compared."""
     unmeasured = unmeasured_cells(
         (
@@ -98,14 +55,17 @@ def configurations(result: ScenarioResult) -> Configurations:
         _row(result, cell, axis, modes)
         for cell in (sorted(measured, key=_by_speed) if result.ranked else measured)
     )
-    rows = tuple(within(_MOST_POINTS, rows))
-    return Configurations(
+    ratios = [cell.comparison.speedup_ratio for cell in measured if cell.comparison]
+    return Content(
         lead=_lead(result),
         axis=axis,
-        rows=rows,
+        # Whether the ratio of any row is drawn as an arrow.
+        is_beyond_axis=axis is not None and not all(map(axis.holds, ratios)),
+        rows=tuple(within(_MOST_POINTS, rows)),
         unmeasured=unmeasured,
         absent=_not_launched_text(result),
         notes=tuple(map(wording.capital, mode_notes(result))),
+        # The id of the row that shows a configuration, by key.
         anchors=_anchors(result, unmeasured),
     )
 
@@ -201,7 +161,7 @@ def _row(
     cell: CellResult,
     axis: Axis | None,
     modes: Mapping[str, Mode],
-) -> CellRow:
+) -> Content:
     caveat = _repeats_baseline_note(result, cell)
     notes = (
         _equivalent_cell_note(cell),
@@ -211,7 +171,7 @@ def _row(
         _beyond_axis_note(cell, axis) if axis else "",
     )
     verdict = _cell_verdict(cell)
-    return CellRow(
+    return Content(
         cell=cell,
         notes=tuple(filter(None, notes)),
         verdict=replace(verdict, tone="plain") if caveat else verdict,
@@ -236,13 +196,13 @@ def _cell_verdict(cell: CellResult) -> wording.VerdictWord:
 _MOST_POINTS = 90
 
 
-def within(most: int, rows: Iterable[CellRow]) -> Iterator[CellRow]:
+def within(most: int, rows: Iterable[Content]) -> Iterator[Content]:
     """The rows, of which baselines and the first keep their charts, up to so many launches."""
     drawn = 0
     for row in rows:
         drawn += len(row.launches.own) + len(row.launches.baseline) if row.launches else 0
         is_kept = drawn <= most or row.cell.baseline is None
-        yield row if is_kept else replace(row, launches=None)
+        yield row if is_kept else Content(**{**vars(row), "launches": None})
 
 
 def _launch_chart(

@@ -3,40 +3,28 @@
 import statistics
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from corebound.analysis.launch_counts import discarded_launches, evidence_of
-from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    TypicalLaunch,
+    typical_launch,
+)
 from corebound.analysis.wording import Tone, capital, full_name, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, Tick, linear_axis
 from corebound.report.charts.lines import Trace
 from corebound.report.elements import Content
-from corebound.scenario.cell import Cell
 from corebound.scenario.models import Warmup
 from corebound.stats.launch_summary import LaunchSummary
 from corebound.stats.warmup import first_used_iteration, reported_times
 from corebound.units import duration, significant, time_unit
 
-# A configuration this slow is shown in detail beside the fastest.
-_MUCH_SLOWER = 0.5
-
-
-class TypicalLaunch(Struct, frozen=True, kw_only=True):
-    """The launch of a cell that is nearest to its median, which the page shows in detail."""
-
-    cell: CellResult
-    launch: Launch
-    summary: LaunchSummary
-
 
 def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
     """The typical launch of each of the most interesting cells."""
-    return tuple(
-        TypicalLaunch(cell=cell, launch=typical[0], summary=typical[1])
-        for cell in _interesting_cells(result)
-        if (typical := typical_launch(cell)) and typical[0].workers
-    )
+    typical = map(typical_launch, _interesting_cells(result))
+    return tuple(one for one in typical if one and one.launch.workers)
 
 
 def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
@@ -44,12 +32,8 @@ def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
     cells = [result.baseline] if result.baseline and result.baseline.is_measured else []
     if result.leader:
         cells.append(result.leader.cell)
-        slowest = result.ranked[-1]
-        if (
-            slowest.comparison.verdict == "slower"
-            and slowest.comparison.speedup_ratio <= _MUCH_SLOWER
-        ):
-            cells.append(slowest.cell)
+    if result.trap:
+        cells.append(result.trap.cell)
     unique = {cell.cell.key: cell for cell in cells}
     return tuple(unique.values())
 
@@ -59,42 +43,26 @@ def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:
 _HEADROOM = 1.15
 
 
-class TracePanel(Struct, frozen=True, kw_only=True):
-    """Every iteration of one launch.
+def _cut_place(cut: int, last: int) -> str:
+    """The position of a note as a CSS style: right of the cut, or left of a late one.
 
-    Attributes:
-        caption: What is drawn, with the launch's values.
-        cut_note: How it reached steady state.
+    In the second half, a phone has no room for text right of the cut.
     """
-
-    cell: Cell
-    caption: str
-    trace: Trace
-    cut_note: str
-
-    @property
-    def cut_place(self) -> str:
-        """The position of the note as a CSS style: right of the cut, or left of a late one.
-
-        In the second half, a phone has no room for text right of the cut.
-        """
-        cut, last = self.trace.cut, len(self.trace.values) - 1
-        side, share = ("right", 1 - cut / last) if cut > last / 2 else ("left", cut / last)
-        return f"{side}:{round(share * 100, 2)}%"
-
-    @property
-    def iterations(self) -> tuple[Tick, ...]:
-        """The labels of the horizontal axis."""
-        number = len(self.trace.values)
-        ticks = linear_axis(0.0, float(number), most_ticks=4).ticks
-        iterations = dict.fromkeys(max(int(tick), 1) for tick in ticks if tick == int(tick))
-        return tuple(
-            Tick(at=round((iteration - 1) / (number - 1) * 100, 2), text=f"{iteration:,}")
-            for iteration in iterations
-        )
+    side, share = ("right", 1 - cut / last) if cut > last / 2 else ("left", cut / last)
+    return f"{side}:{round(share * 100, 2)}%"
 
 
-def trace_panels(shown: Sequence[TypicalLaunch], rule: Warmup) -> tuple[TracePanel, ...]:
+def _iteration_ticks(number: int) -> tuple[Tick, ...]:
+    """The labels of an axis of so many iterations."""
+    ticks = linear_axis(0.0, float(number), most_ticks=4).ticks
+    iterations = dict.fromkeys(max(int(tick), 1) for tick in ticks if tick == int(tick))
+    return tuple(
+        Tick(at=round((iteration - 1) / (number - 1) * 100, 2), text=f"{iteration:,}")
+        for iteration in iterations
+    )
+
+
+def trace_panels(shown: Sequence[TypicalLaunch], rule: Warmup) -> tuple[Content, ...]:
     """The traces of the launches with several iterations, under `Measure.warmup`."""
     return tuple(
         _trace_panel(typical, rule)
@@ -118,7 +86,7 @@ def settled_text(result: ScenarioResult) -> str:
     return f"{number} {'launch' if total == 1 else 'launches'} reached steady state."
 
 
-def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
+def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> Content:
     cell, launch, summary = typical.cell, typical.launch, typical.summary
     is_alone = len(launch.workers) == 1
     cuts = [
@@ -147,7 +115,7 @@ def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
     )
     if peak > axis.high:
         caption += f"; highest {significant(peak)} {unit}, iteration {values.index(peak) + 1:,}"
-    return TracePanel(
+    return Content(
         cell=cell.cell,
         caption=caption,
         trace=Trace(
@@ -159,6 +127,8 @@ def _trace_panel(typical: TypicalLaunch, rule: Warmup) -> TracePanel:
             f" {steady_state}, {values_text}",
         ),
         cut_note=steady_state,
+        cut_place=_cut_place(cut, len(values) - 1),
+        iterations=_iteration_ticks(len(values)),
     )
 
 

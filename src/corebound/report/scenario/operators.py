@@ -255,32 +255,6 @@ class OperatorTime(Struct, frozen=True, kw_only=True):
     ends: str = ""
 
 
-class OperatorRow(Struct, frozen=True, kw_only=True):
-    """One type of operator, or a sum.
-
-    Attributes:
-        operators: Those of the type in each column; empty for a sum.
-        times: Of each column.
-        bars: A colour and a percentage of the longest bar of each column; the colour is empty if
-            there is no value.
-        difference: How much more the second of two comparable columns takes; empty otherwise.
-        difference_bar: Its tone and its length, in per cent of the width of both directions.
-    """
-
-    name: str
-    times: tuple[OperatorTime, ...]
-    operators: tuple[Operator | None, ...] = ()
-    bars: tuple[tuple[str, float], ...] = ()
-    difference: str = ""
-    difference_bar: tuple[str, float] | None = None
-
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """Calls per iteration, written once if all columns have the same number."""
-        texts = ["–" if each is None else counted(each.calls) for each in self.operators]
-        return tuple(texts[:1] if len(set(texts)) == 1 else texts)
-
-
 def operator_table(
     columns: Sequence[ProfileColumn],
     *,
@@ -339,7 +313,7 @@ class _RowBuilder:
             max(1, basis_ns(column.profile)) if mixed else 1 for column in columns
         ]
 
-    def type_rows(self) -> tuple[OperatorRow, ...]:
+    def type_rows(self) -> tuple[Content, ...]:
         """Types of operators, most time first, then the remaining time."""
         by_column = [
             {operator.type: operator for operator in column.profile.operators}
@@ -383,13 +357,16 @@ class _RowBuilder:
         operators: tuple[Operator | None, ...] = (),
         scale: float | None = None,
         shares: bool = True,
-    ) -> OperatorRow:
+    ) -> Content:
         """A row with the value that `time_of` returns for each column's profile."""
         times_ns = [time_of(column.profile) for column in self._columns]
         difference, difference_bar = self._difference(times_ns, scale)
-        return OperatorRow(
+        calls = ["–" if each is None else counted(each.calls) for each in operators]
+        return Content(
             name=name,
             operators=operators,
+            # Per iteration, written once if all columns have the same number.
+            calls=tuple(calls[:1] if len(set(calls)) == 1 else calls),
             difference=difference,
             difference_bar=difference_bar,
             times=tuple(
@@ -400,6 +377,7 @@ class _RowBuilder:
                 )
                 for column, time_ns in zip(self._columns, times_ns, strict=True)
             ),
+            # A colour, empty if there is no value, and a percentage of the longest bar.
             bars=tuple(
                 (
                     "" if time_ns is None else column.label.mode,
@@ -459,7 +437,7 @@ def _time_text(value: float) -> str:
 
 def _total_rows(
     columns: Sequence[ProfileColumn], writer: _RowBuilder, *, is_of_launch: bool
-) -> Iterator[OperatorRow]:
+) -> Iterator[Content]:
     """The totals of each column; a line without any value is left out."""
     with_step = [column for column in columns if column.profile.step_ns is not None]
     if len(with_step) < len(columns):
@@ -478,8 +456,9 @@ def _total_rows(
             "its operators, with the shortest time of each call", _shortest_ns, shares=False
         )
     if any(column.measured_ns is not None for column in columns):
-        yield OperatorRow(
+        yield Content(
             name="median step, measured",
+            difference="",
             times=tuple(
                 writer.time(column.measured_ns, column.measured_ends_ns, sign="–")
                 for column in columns
@@ -554,7 +533,7 @@ def _group_table(
             name=full_name(cell.cell),
             profile=cell.profile,
             measured_ns=cell.measured_ns,
-            measured_ends_ns=(cell.measured.low, cell.measured.high) if cell.measured else None,
+            measured_ends_ns=cell.measured.ends if cell.measured else None,
             others=cell.others,
             disturbed=cell.disturbed,
         )

@@ -15,7 +15,12 @@ from corebound.analysis.launch_facts import (
     migration_facts,
 )
 from corebound.analysis.launch_metrics import median_of, migrations
-from corebound.analysis.scenario_result import CellResult, ScenarioResult, typical_launch
+from corebound.analysis.scenario_result import (
+    CellResult,
+    ScenarioResult,
+    TypicalLaunch,
+    typical_launch,
+)
 from corebound.analysis.server_workers import worker_activity
 from corebound.analysis.wording import and_more, binding_name, capital, count, full_name
 from corebound.diagnosis.evidence import remote_share, spin_share, threads_of, total, wait_share
@@ -29,7 +34,6 @@ from corebound.report.charts.cpu_time import INKS, CpuStay, CpuTime, Track
 from corebound.report.charts.requests import REQUEST_INK
 from corebound.report.elements import Content
 from corebound.report.scenario.gpus import GpuOverTime, gpu_over_time
-from corebound.report.scenario.launches import TypicalLaunch
 from corebound.report.scenario.requests import RequestsInFlight, requests_in_flight
 from corebound.units import duration, percent, significant
 
@@ -405,7 +409,7 @@ def _activity_lead(cells: Sequence[CellResult], result: ScenarioResult, noun: st
     if moves is not None and winner_moves is not None and moves >= max(10, 3 * winner_moves):
         return f"{capital(name)} threads keep moving."
     waiting, winner_waiting = (
-        wait_share(typical[0]) if (typical := typical_launch(cell)) else None
+        wait_share(typical.launch) if (typical := typical_launch(cell)) else None
         for cell in (baseline, winning)
     )
     if waiting is not None and winner_waiting is not None and waiting - winner_waiting >= 0.1:

@@ -51,9 +51,6 @@ from corebound.stats.comparison import Comparison
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import duration, percent
 
-# A configuration this much slower than the baseline is highlighted as a trap.
-_MUCH_SLOWER = 0.5
-
 
 def flags(result: ScenarioResult, checks: Sequence[Check]) -> tuple[Flag, ...]:
     """The notices below the verdict, the fairness checks last."""
@@ -106,11 +103,9 @@ def uncommitted_flag(results: Sequence[ScenarioResult]) -> Flag | None:
 
 
 def _slow_configuration(result: ScenarioResult) -> Flag | None:
-    if not result.ranked:
+    if result.trap is None:
         return None
-    cell, comparison = result.ranked[-1].cell, result.ranked[-1].comparison
-    if comparison.verdict != "slower" or comparison.speedup_ratio > _MUCH_SLOWER:
-        return None
+    cell, comparison = result.trap.cell, result.trap.comparison
     return Flag(
         tone="bad",
         sign="▼",

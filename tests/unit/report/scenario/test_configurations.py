@@ -13,10 +13,10 @@ from corebound.analysis.wording import full_name, plain
 from corebound.present.compare import compare_table
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
-from corebound.report.charts.axis import Axis, ratio_axis
+from corebound.report.charts.axis import ratio_axis
 from corebound.report.inputs import PageContext
 from corebound.report.pages.overview import overview_page
-from corebound.report.scenario.configurations import Configurations, configurations, within
+from corebound.report.scenario.configurations import configurations, within
 from corebound.report.scenario.launches import typical_launches
 from corebound.report.scenario.threads import thread_activity
 from corebound.report.scenario.verdict import verdict_of
@@ -50,11 +50,6 @@ def noisy(*ratios: float) -> ScenarioResult:
     return latest_results([(a_run(), tuple(launches))])[0]
 
 
-def axis_of(table: Configurations) -> Axis:
-    assert table.axis is not None
-    return table.axis
-
-
 def test_the_axis_includes_the_pairs_behind_each_row() -> None:
     # Thirty pairs of ±8 % leave an interval of some 3 % about 1.
     table = configurations(noisy(*[0.92, 1.08, 0.95, 1.05, 1.0] * 6))
@@ -62,7 +57,7 @@ def test_the_axis_includes_the_pairs_behind_each_row() -> None:
     comparisons = [row.cell.comparison for row in table.rows if row.cell.comparison]
     pairs = [ratio for comparison in comparisons for _, ratio in comparison.per_block]
     assert len(pairs) == 30
-    assert all(map(axis_of(table).holds, pairs))
+    assert all(map(table.axis.holds, pairs))
     assert {row.notes for row in table.rows} == {()}
 
 
