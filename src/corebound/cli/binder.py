@@ -1,4 +1,4 @@
-"""Makes the options of a command from the fields of its request (ADR 33)."""
+"""Makes the options of a command from the fields of its request (ADR 33), and prints its result."""
 
 import inspect
 import re
@@ -11,6 +11,7 @@ import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
+from corebound.cli.options import Json, Output, Quiet
 from corebound.workflow.options import Argument, Option
 
 _UNIT = re.compile(r"_m?s$")
@@ -66,42 +67,64 @@ class _Declared(Struct, frozen=True, kw_only=True):
         return typer.Option(default, *filter(None, (name, one.short)), **about)
 
 
-def bound(function: Callable[..., None], *, begin_s: float) -> Callable[..., None]:
+def bound(function: Callable[..., Output | None], *, begin_s: float) -> Callable[..., None]:
     """The function that typer makes a command of, for a command as it is written.
 
     A command has a request, of which each option is one on the command line, and parameters of its
-    own, which only the terminal has.
+    own, which only the terminal has. A parameter `console` is where progress is shown, unless the
+    user types `--quiet`; one that returns an `Output` has the option `--json`,
+    which `--format json` means too.
 
     Args:
         begin_s: When it began, by the monotonic clock, for requests that have a budget.
     """
-    parameters: list[inspect.Parameter] = []
-    declared: dict[str, _Declared] = {}
-    requests: dict[str, type[Struct]] = {}
     hints = typing.get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        hint = hints[parameter.name]
-        if isinstance(hint, type) and issubclass(hint, Struct):
-            requests[parameter.name] = hint
-            found = [*_options_of(hint)]
-        else:
-            required = parameter.default is parameter.empty
-            found = [_declared(parameter.name, hint, ... if required else parameter.default)]
-        for option in found:
-            declared[option.name] = option
-            parameters.append(option.parameter)
+    own = inspect.signature(function).parameters
+    requests = {name: hints[name] for name in own if _is_request(hints[name])}
+    declared = {
+        option.name: option
+        for parameter in own.values()
+        for option in _options_for(parameter, hints[parameter.name])
+    }
+    if hints.get("return") is Output:
+        declared.setdefault("as_json", _declared("as_json", Json, default=False))
 
     def call(**typed: Any) -> None:
         values = {name: declared[name].value(value) for name, value in typed.items()}
+        as_json = values.get("as_json", False) or values.get("form") == "json"
+        if "console" in own:
+            # Imported here: commands without progress do without.
+            from corebound.cli.output.console import Console  # noqa: PLC0415
+
+            values["console"] = Console(stderr=True, quiet=values.pop("quiet"))
         for name, request in requests.items():
             fields_of = {option.name: values.pop(option.name) for option in _options_of(request)}
             if "begin_s" in request.__struct_fields__:
                 fields_of["begin_s"] = begin_s
             values[name] = request(**fields_of)
-        function(**values)
+        output = function(**{name: value for name, value in values.items() if name in own})
+        if output is not None:
+            output.print(as_json=as_json)
+            raise typer.Exit(output.exit_code)
 
+    parameters = [option.parameter for option in declared.values()]
     call.__dict__.update(__signature__=inspect.Signature(parameters))
     return call
+
+
+def _is_request(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def _options_for(parameter: inspect.Parameter, hint: Any) -> Iterator[_Declared]:
+    """The options that a parameter of a command takes its value from."""
+    if _is_request(hint):
+        yield from _options_of(hint)
+    elif parameter.name == "console":
+        yield _declared("quiet", Quiet, default=False)
+    else:
+        required = parameter.default is parameter.empty
+        yield _declared(parameter.name, hint, ... if required else parameter.default)
 
 
 def _options_of(request: type[Struct]) -> Iterator[_Declared]:

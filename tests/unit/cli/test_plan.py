@@ -56,7 +56,7 @@ def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
 
 
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
-    plan(PlanRequest(files=(Path(scenario),)), as_json=True)
+    plan(PlanRequest(files=(Path(scenario),))).print(as_json=True)
 
     assert {
         cell["cell"]: cell["duplicate_of"]
@@ -74,10 +74,10 @@ def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixtur
 def test_plan_and_check_count_the_duplicates(
     scenario: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan(PlanRequest(files=(Path(scenario),)))
+    plan(PlanRequest(files=(Path(scenario),))).print()
     assert "nothing: 3 of 6 configurations" in capsys.readouterr().out
 
-    check((Path(scenario),))
+    check((Path(scenario),)).print()
     assert in_order(capsys.readouterr().out, "OK: nothing", "6 cells", "3 the same")
 
 
@@ -87,7 +87,7 @@ def test_a_plan_shows_the_command_that_each_configuration_starts(
     own = SCENARIO.replace('["true"]', '["true", --threads, "{threads}", -p, "{port}"]')
     (tmp_path / scenario).write_text(own)
 
-    plan(PlanRequest(files=(Path(scenario),)))
+    plan(PlanRequest(files=(Path(scenario),))).print()
 
     started = [line for line in capsys.readouterr().out.splitlines() if "starts:" in line]
     assert [line.split()[3] for line in started] == ["2", "2", "1"]
@@ -102,7 +102,7 @@ def test_bodies_that_no_file_has_are_a_fault_before_a_launch(scenario: str, tmp_
     with pytest.raises(ScenarioFaults, match=r"no file `b/\*\.j`"):
         check((Path(scenario),))
     (tmp_path / "b" / "1.j").touch()
-    check((Path(scenario),))
+    check((Path(scenario),)).print()
 
 
 def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
@@ -113,8 +113,8 @@ def test_scenarios_without_their_project_are_named_and_do_not_stop_the_others(
     )
     files = (Path(scenario), Path("of-project.yaml"))
 
-    check(files)
-    plan(PlanRequest(files=files))
+    check(files).print()
+    plan(PlanRequest(files=files)).print()
 
     checked, planned = capsys.readouterr().out.split("nothing[", 1)
     assert "OK: nothing" in checked
@@ -152,9 +152,9 @@ def test_what_an_environment_of_ones_own_lacks_is_said_before_a_launch(
     (tmp_path / "steps.py").write_text("def short():\n    return int\n")
     (tmp_path / "own.yaml").write_text(f"{text}framework: scikit-learn\n")
 
-    check((Path("own.yaml"),))
+    check((Path("own.yaml"),)).print()
     assert lacks in capsys.readouterr().out
-    plan(PlanRequest(files=(Path("own.yaml"),)))
+    plan(PlanRequest(files=(Path("own.yaml"),))).print()
     assert lacks in capsys.readouterr().out
     ((_, reason),) = needs_of([Path("own.yaml")]).lacking
     assert lacks in reason.what + reason.fix
@@ -213,7 +213,7 @@ def test_a_program_that_is_missing_is_named_before_anything_runs(
         files[-1].write_text(text)
 
     checked = {one.scenario: one.missing for one in workflow_plan.check(*files)}
-    plan(PlanRequest(files=tuple(files)))
+    plan(PlanRequest(files=tuple(files))).print()
     planned = capsys.readouterr().out
 
     for number, ((_, program), is_there) in enumerate(PROGRAMS.items()):
@@ -234,7 +234,7 @@ def test_a_saved_machine_is_not_judged_by_the_programs_and_processor_of_this_hos
     (tmp_path / scenario).write_text(SCENARIO + "openmp: llvm\n")
     monkeypatch.delattr(scenarios, "host_capabilities")
 
-    plan(PlanRequest(files=(Path(scenario),), sysfs=tmp_path / "saved"), as_json=True)
+    plan(PlanRequest(files=(Path(scenario),), sysfs=tmp_path / "saved")).print(as_json=True)
 
     cells = json.loads(capsys.readouterr().out)["results"]
     assert [cell["skipped"] for cell in cells] == [None] * len(cells)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import typer
 
 from corebound.analysis.wording import precise_speed
-from corebound.cli.options import Json, Quiet, typed_command
+from corebound.cli.options import Output, typed_command
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.records.run_record import Commit
 from corebound.stats.bisection import BisectionOutcome
@@ -18,7 +17,7 @@ from corebound.workflow.bisect import BisectRequest, BisectResult, bisect_commit
 from corebound.workflow.comparison_sides import short_name
 
 
-def bisect(request: BisectRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def bisect(request: BisectRequest, console: Console) -> Output:
     """Find the commit that changed the time or memory of a cell.
 
     The search compares commits between GOOD and BAD, and tolerates noise.
@@ -28,15 +27,9 @@ def bisect(request: BisectRequest, *, quiet: Quiet = False, as_json: Json = Fals
         corebound bisect v1.2 main --scenario hashing.yaml --cell threads=1
         corebound bisect v1.2 main --scenario hashing.yaml --metric memory
     """
-    result = bisect_commits(
-        request,
-        TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=typed_command()),
-    )
-    if as_json:
-        print_json(result.document)
-    else:
-        typer.echo(_text(result))
-    raise typer.Exit(result.exit_code)
+    reporter = TerminalReporter(console, resume_command=typed_command())
+    result = bisect_commits(request, reporter)
+    return Output(result, lambda: typer.echo(_text(result)), result.exit_code)
 
 
 def _text(result: BisectResult) -> str:

@@ -1,18 +1,17 @@
 """`corebound calibrate`: find the noise floor by measuring a scenario's baseline against itself."""
 
 from collections.abc import Sequence
+from functools import partial
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console, print_table
-from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.records.calibration import Calibration, Noise
 from corebound.units import percent
-from corebound.workflow.calibrate import CalibrateRequest, calibrate_scenarios
+from corebound.workflow.calibrate import CalibrateRequest, CalibrateResult, calibrate_scenarios
 
 _LEGEND = (
     "spread: of the launches. noise floor: smaller differences cannot be detected. "
@@ -21,7 +20,7 @@ _LEGEND = (
 )
 
 
-def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def calibrate(request: CalibrateRequest, console: Console) -> Output:
     """Find the smallest difference this host can detect.
 
     The baseline of each scenario is measured against itself.
@@ -30,16 +29,15 @@ def calibrate(request: CalibrateRequest, *, quiet: Quiet = False, as_json: Json 
         corebound calibrate scenarios/
         corebound calibrate hashing.yaml --budget 10m
     """
-    result = calibrate_scenarios(request, TerminalReporter(Console(stderr=True, quiet=quiet)))
-    if as_json:
-        print_json(result.document)
-    else:
-        console = Console()
-        if result.calibrations:
-            print_table(_table(result.calibrations), console)
-            console.print(Text(_LEGEND))
-        console.print(Text(f"Records: {result.run.file}"), soft_wrap=True)
-    raise typer.Exit(result.exit_code)
+    result = calibrate_scenarios(request, TerminalReporter(console))
+    return Output(result, partial(_show, result, Console()), result.exit_code)
+
+
+def _show(result: CalibrateResult, console: Console) -> None:
+    if result.calibrations:
+        print_table(_table(result.calibrations), console)
+        console.print(Text(_LEGEND))
+    console.print_line(f"Records: {result.run.file}")
 
 
 def _table(calibrations: Sequence[Calibration]) -> Table:

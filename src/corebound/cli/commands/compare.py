@@ -1,21 +1,16 @@
 """`corebound compare`: two runs, or two commits, cell by cell; or all hosts of the records."""
 
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from corebound.analysis.json_documents import compare_document, hosts_document
-from corebound.cli.options import Json, Quiet, notifier
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
-from corebound.cli.output.sections import print_sections
+from corebound.cli.output.sections import print_text_or_markdown
 from corebound.errors import InputError
 from corebound.present.compare import compare_sections
 from corebound.present.hosts import By, hosts_sections
-from corebound.present.markdown import markdown
-from corebound.present.sections import Section
 from corebound.records.jsonl import RECORDS
 from corebound.workflow.compare import compare_recorded
 from corebound.workflow.hosts import compare_recorded_hosts
@@ -38,13 +33,12 @@ def compare(
     project: ProjectName = None,
     metric: Metric = "time",
     records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    console: Console,
     form: Annotated[Format, Option("Output format.", name="--format")] = "text",
     show_all: Annotated[
         bool, Option("Also list rows without a clear difference.", name="--all")
     ] = False,
-) -> None:
+) -> Output:
     """Compare two runs, two commits or all hosts.
 
     Examples:
@@ -52,27 +46,20 @@ def compare(
         corebound compare v1.2 v1.3 --format md
         corebound compare --by class scenarios/matmul.yaml
     """
-    console = Console(stderr=True, quiet=quiet)
-    document: object
-    sections: Iterable[Section]
+    show = partial(print_text_or_markdown, is_markdown=form == "md")
     if by is not None:
         files = [Path(name) for name in names]
-        hosts = compare_recorded_hosts(records, files, notifier(console))
-        document, sections = hosts_document(hosts), hosts_sections(hosts, by=by, show_all=show_all)
-    else:
-        if len(names) != 2:
-            raise InputError(
-                what="compare takes two runs or two commits.",
-                where=" ".join(["corebound compare", *names]),
-                fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
-            )
-        result = compare_recorded(
-            *names, records, notifier(console), console.status, project=project, metric=metric
+        hosts = compare_recorded_hosts(records, files, console.print_line)
+        sections = hosts_sections(hosts, by=by, show_all=show_all)
+        return Output(partial(hosts_document, hosts), partial(show, sections))
+    if len(names) != 2:
+        raise InputError(
+            what="compare takes two runs or two commits.",
+            where=" ".join(["corebound compare", *names]),
+            fix="Name two, such as `corebound compare 1f0c 9be1`, or compare hosts with --by.",
         )
-        document, sections = compare_document(result), compare_sections(result, show_all=show_all)
-    if as_json:
-        print_json(document)
-    elif form == "md":
-        typer.echo(markdown(sections))
-    else:
-        print_sections(sections, Console())
+    result = compare_recorded(
+        *names, records, console.print_line, console.status, project=project, metric=metric
+    )
+    sections = compare_sections(result, show_all=show_all)
+    return Output(partial(compare_document, result), partial(show, sections))

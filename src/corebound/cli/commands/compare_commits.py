@@ -1,29 +1,25 @@
 """`corebound compare-commits`: measure two commits, versions or parameter values interleaved."""
 
+from functools import partial
+
 import typer
 from msgspec.structs import replace
 
 from corebound.analysis.commit_comparison import CellAtCommits, InterleavedComparison
 from corebound.analysis.json_documents import compare_document
-from corebound.cli.options import Format, Json, Quiet, typed_command
+from corebound.cli.options import Format, Output, typed_command
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.sections import print_sections
+from corebound.cli.output.sections import print_text_or_markdown
 from corebound.present.compare import compare_sections
-from corebound.present.markdown import markdown
 from corebound.workflow import compare_commits as workflow
 from corebound.workflow.compare_commits import CompareCommitsRequest
 
 
 def compare_commits(
-    request: CompareCommitsRequest,
-    *,
-    form: Format = "text",
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    request: CompareCommitsRequest, *, form: Format = "text", console: Console
+) -> Output:
     """Build two commits, measure them interleaved, and judge.
 
     Instead of commits, compare two values of a key, two files of environments/, or two versions
@@ -34,20 +30,17 @@ def compare_commits(
         corebound compare-commits threads=1 threads=2 hashing.yaml
         corebound compare-commits torch==2.12.0 torch==2.13.0
     """
-    resume_command = typed_command() if request.resume else f"{typed_command()} --resume"
-    comparison = workflow.compare_commits(
-        request,
-        TerminalReporter(Console(stderr=True, quiet=quiet), resume_command=resume_command),
-    )
-    if as_json or form == "json":
-        print_json(compare_document(comparison))
-    elif form == "junit":
-        typer.echo(junit(comparison))
-    elif form == "md":
-        typer.echo(markdown(compare_sections(comparison)))
-    else:
-        print_sections(compare_sections(comparison), Console())
-    raise typer.Exit(comparison.exit_code)
+    command = typed_command(*() if request.resume else ("--resume",))
+    reporter = TerminalReporter(console, resume_command=command)
+    comparison = workflow.compare_commits(request, reporter)
+
+    def show() -> None:
+        if form == "junit":
+            typer.echo(junit(comparison))
+        else:
+            print_text_or_markdown(compare_sections(comparison), is_markdown=form == "md")
+
+    return Output(partial(compare_document, comparison), show, comparison.exit_code)
 
 
 def junit(comparison: InterleavedComparison) -> str:

@@ -1,7 +1,8 @@
 """`corebound doctor`: find, explain and fix host conditions that would disturb measurements."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,8 @@ from typing import Annotated
 import typer
 
 from corebound.analysis.wording import capital, count
-from corebound.cli.options import Json
+from corebound.cli.options import Json, Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.errors import HostError, InputError
 from corebound.machine.doctor.host_settings import SettingResult
 from corebound.machine.doctor.result import CheckResult, HostCheck, State
@@ -33,7 +33,7 @@ def doctor(
     tune: Annotated[bool, Option("As root, change the settings that cause warnings.")] = False,
     restore: Annotated[bool, Option("Restore the settings that --tune has changed.")] = False,
     root: Annotated[Path, Option("Check another machine: a folder with proc/ and sys/.")] = LIVE,
-) -> None:
+) -> Output:
     """Check this host for what disturbs measurements.
 
     Missing tools and environments are warnings if scenarios need them: those of FILES, or of the
@@ -54,18 +54,20 @@ def doctor(
             where="corebound doctor",
             fix="Pass one of them.",
         )
+    say: Callable[[str], None] = (lambda _text: None) if as_json else typer.echo
     if restore:
-        _restore(root, as_json=as_json)
-    elif tune:
-        _tune(workflow.doctor(*files, root=root).results, root, as_json=as_json)
-    else:
-        _show(workflow.doctor(*files, root=root), as_json=as_json)
+        results, error = workflow.restore_settings(root)
+        if not results:
+            say("Nothing to restore: --tune has changed no settings.")
+        if error is not None:
+            _of_settings(results).print(as_json=as_json)
+            raise error
+        return _of_settings(results)
+    host = workflow.doctor(*files, root=root)
+    return _tune(host.results, root, say) if tune else Output(host, partial(_show, host))
 
 
-def _show(host: HostChecks, *, as_json: bool) -> None:
-    if as_json:
-        print_json(host.document)
-        return
+def _show(host: HostChecks) -> None:
     typer.echo(describe(host.checks, width=min(Console().width, _WIDTH)))
     if any(check.changes for check in host.results):
         typer.echo(
@@ -79,43 +81,24 @@ def _show(host: HostChecks, *, as_json: bool) -> None:
         )
 
 
-def _tune(checks: Sequence[CheckResult], root: Path, *, as_json: bool) -> None:
-    if not any(check.changes for check in checks):
-        _say("Nothing to change: no warning can be fixed by a setting.", as_json=as_json)
-        _report((), as_json=as_json)
-        return
-    _say("Changing these settings, which disturb measurements:", as_json=as_json)
-    for check in checks:
-        if check.changes:
-            _say(f"  {check.host_check.check}: {check.host_check.value}", as_json=as_json)
-            _say(f"    {check.host_check.fix}", as_json=as_json)
+def _tune(checks: Sequence[CheckResult], root: Path, say: Callable[[str], None]) -> Output:
+    changed = [check.host_check for check in checks if check.changes]
+    if not changed:
+        say("Nothing to change: no warning can be fixed by a setting.")
+        return _of_settings(())
+    say("Changing these settings, which disturb measurements:")
+    for check in changed:
+        say(f"  {check.check}: {check.value}\n    {check.fix}")
     results = workflow.change_settings(checks, root)
-    _report(results, as_json=as_json)
     if all(result.fault is not None for result in results):
-        raise typer.Exit(HostError.exit_code)
-    _say("To restore: `corebound doctor --restore`.", as_json=as_json)
+        return _of_settings(results, exit_code=HostError.exit_code)
+    return _of_settings(results, "To restore: `corebound doctor --restore`.")
 
 
-def _restore(root: Path, *, as_json: bool) -> None:
-    results, error = workflow.restore_settings(root)
-    if not results:
-        _say("Nothing to restore: --tune has changed no settings.", as_json=as_json)
-    _report(results, as_json=as_json)
-    if error is not None:
-        raise error
-
-
-def _say(text: str, *, as_json: bool) -> None:
-    if not as_json:
-        typer.echo(text)
-
-
-def _report(results: Sequence[SettingResult], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"settings": results})
-        return
-    for line in setting_lines(results):
-        typer.echo(line)
+def _of_settings(results: Sequence[SettingResult], *more: str, exit_code: int = 0) -> Output:
+    lines = [*setting_lines(results), *more]
+    show = partial(typer.echo, "\n".join(lines), nl=bool(lines))
+    return Output({"settings": results}, show, exit_code)
 
 
 def describe(checks: Sequence[HostCheck], *, width: int = _WIDTH) -> str:

@@ -1,5 +1,7 @@
 """`corebound environment`: create, list and remove the environments that scenarios run in."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +11,9 @@ from rich.text import Text
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Json, Output
 from corebound.cli.output.console import Console, print_table
-from corebound.cli.output.json import print_json
+from corebound.launch.environments import EnvironmentStatus
 from corebound.workflow.environments import (
     MadeEnvironment,
     environments,
@@ -31,9 +33,9 @@ def make(
     wheelhouse: Annotated[
         Path | None, Option("Folder of wheels to install from, without an index.")
     ] = None,
-    quiet: Quiet = False,
+    console: Console,
     as_json: Json = False,
-) -> None:
+) -> Output:
     """Create environments from their requirements files.
 
     An environment that exists already, from a file with the same content, is reused.
@@ -42,7 +44,6 @@ def make(
         corebound environment make pytorch
         corebound environment make --for scenarios/
     """
-    console = Console(stderr=True, quiet=quiet)
     with console.status("Creating environments") as status:
 
         def notify(line: str) -> None:
@@ -64,11 +65,11 @@ def make(
             ready=None if as_json else ready,
             notify=notify,
         )
-    if as_json:
-        print_json(made)
+    # Each was printed as soon as it was ready.
+    return Output(made, lambda: None)
 
 
-def list_(*, as_json: Json = False) -> None:
+def list_() -> Output:
     """List environments with their state, size, Python and folder.
 
     States: ready; changed, if the requirements file or Python has changed since; not made; old,
@@ -79,9 +80,10 @@ def list_(*, as_json: Json = False) -> None:
         corebound environment list --json
     """
     rows = environments()
-    if as_json:
-        print_json(rows)
-        return
+    return Output(rows, partial(_show, rows))
+
+
+def _show(rows: Sequence[EnvironmentStatus]) -> None:
     table = Table(box=None, padding=(0, 1))
     for heading in ("environment", "state", "size", "Python", "folder"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
@@ -93,9 +95,7 @@ def list_(*, as_json: Json = False) -> None:
 
 def remove(
     names: Annotated[tuple[str, ...], Argument("Names that `environment list` shows.")],
-    *,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Delete environments, including older ones of the same names.
 
     An environment that a run is using is kept; the command then exits with 3.
@@ -104,9 +104,10 @@ def remove(
         corebound environment remove pytorch
     """
     removed = remove_environments(*names)
-    if as_json:
-        print_json(removed)
-        return
-    for environment in removed:
-        folders = count(environment.folders, "folder")
-        typer.echo(f"{environment.name}: removed {folders}, {units.size(environment.size_bytes)}")
+
+    def show() -> None:
+        for each in removed:
+            folders = count(each.folders, "folder")
+            typer.echo(f"{each.name}: removed {folders}, {units.size(each.size_bytes)}")
+
+    return Output(removed, show)

@@ -1,12 +1,12 @@
 """`corebound example`: the scenarios that come with corebound."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from corebound.cli.options import Json
-from corebound.cli.output.json import print_json
+from corebound.cli.options import Output
 from corebound.workflow.examples import examples, write_examples
 from corebound.workflow.options import Argument, Option
 
@@ -15,8 +15,7 @@ def example(
     names: Annotated[tuple[str, ...], Argument("Scenarios to write.", metavar="[NAME...]")] = (),
     *,
     into: Annotated[Path, Option("Folder to write them to.", metavar="DIR")] = Path(),
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """List the scenarios of corebound, or write some as files.
 
     With a scenario come the modules whose functions it measures. Existing files are not
@@ -29,17 +28,13 @@ def example(
     """
     if not names:
         listed = examples()
-        if as_json:
-            print_json(listed)
-            return
-        width = max(len(row.name) for row in listed)
-        for row in listed:
-            typer.echo(f"{row.name:{width}}  {row.question}")
-        return
+        return Output(listed, lambda: _print([(row.name, row.question) for row in listed]))
     written = write_examples(*names, into=into)
-    if as_json:
-        print_json(written)
-        return
-    width = max(map(len, written.files.values()))
-    for file, result in written.files.items():
-        typer.echo(f"{result:{width}}  {into / file}")
+    rows = [(result, str(into / file)) for file, result in written.files.items()]
+    return Output(written, lambda: _print(rows))
+
+
+def _print(rows: Sequence[tuple[str, str]]) -> None:
+    width = max(len(first) for first, _ in rows)
+    for first, second in rows:
+        typer.echo(f"{first:{width}}  {second}")

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from corebound.cli.options import Json, notifier
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.records.jsonl import RECORDS
 from corebound.workflow import export as workflow
 from corebound.workflow.export import Format
@@ -29,8 +28,7 @@ def export(
         ),
     ] = (),
     records: Records = RECORDS,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Write records for other tools, or as a table.
 
     Examples:
@@ -40,10 +38,6 @@ def export(
         corebound export history --only 'io.*' --out points.csv
     """
     exported = workflow.export(format_, out, run=run, only=only or None, records=records)
-    notify = notifier(Console(stderr=True))
     for fault in exported.faults:
-        notify(f"warning: {fault}")
-    if as_json:
-        print_json(exported.document)
-    else:
-        typer.echo(exported.document["out"])
+        Console(stderr=True).print_line(f"warning: {fault}")
+    return Output(exported, lambda: typer.echo(exported.document["out"]))

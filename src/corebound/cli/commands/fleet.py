@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -13,9 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.analysis.wording import about_time, count
-from corebound.cli.options import Json, Quiet, notifier
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console, print_table
-from corebound.cli.output.json import print_json
 from corebound.errors import InputError, LaunchError
 from corebound.fleet.agent import HOST_VARIABLE
 from corebound.fleet.folder import PlanFolder, ShardReport, open_path
@@ -37,9 +37,8 @@ def plan(
         str, Option("Name of this repetition, such as the date of a night.", name="--round")
     ] = "1",
     folder: Folder = fleets.FOLDER,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    console: Console,
+) -> Output:
     """Freeze what each host measures: scenarios, commit and environments.
 
     The same inputs give the same plan, and what is measured already stays.
@@ -48,25 +47,18 @@ def plan(
         corebound fleet plan fleet.yaml
         corebound fleet plan fleet.yaml --round 2026-11-24
     """
-    notify = notifier(Console(stderr=True, quiet=quiet))
-    plan_folder = fleets.plan_fleet(FleetRequest(file=file, folder=folder), round_name, notify)
-    if as_json:
-        print_json(plan_folder.document)
-        return
-    frozen, console = plan_folder.plan, Console()
-    console.print(
-        Text(
-            f"Plan {frozen.id}: {count(len(frozen.shards), 'shard')},"
-            f" {count(len(frozen.scenarios), 'scenario')} on {count(len(frozen.hosts), 'host')},"
-            f" commit {frozen.commit.name}"
-        )
+    request = FleetRequest(file=file, folder=folder)
+    plan_folder = fleets.plan_fleet(request, round_name, console.print_line)
+    frozen = plan_folder.plan
+    lines = (
+        f"Plan {frozen.id}: {count(len(frozen.shards), 'shard')},"
+        f" {count(len(frozen.scenarios), 'scenario')} on {count(len(frozen.hosts), 'host')},"
+        f" commit {frozen.commit.name}\nFolder: {plan_folder.path}"
     )
-    console.print(Text(f"Folder: {plan_folder.path}"), soft_wrap=True)
+    return Output(plan_folder, lambda: Console().print_line(lines))
 
 
-def run(
-    request: FleetRequest, *, detach: Detach = False, quiet: Quiet = False, as_json: Json = False
-) -> None:
+def run(request: FleetRequest, *, detach: Detach = False, console: Console) -> Output:
     """Measure what the plan has not measured yet, and wait for it.
 
     Plans first if there is no plan. Exits with 4 if a shard is missing at the end.
@@ -76,12 +68,10 @@ def run(
         corebound fleet run fleet.yaml --detach
         corebound fleet run fleet.yaml --round 2026-11-24
     """
-    _run(request, again=False, detach=detach, quiet=quiet, as_json=as_json)
+    return _run(request, console, again=False, detach=detach)
 
 
-def resume(
-    request: FleetRequest, *, detach: Detach = False, quiet: Quiet = False, as_json: Json = False
-) -> None:
+def resume(request: FleetRequest, *, detach: Detach = False, console: Console) -> Output:
     """Measure what is missing, including shards that failed or were cancelled.
 
     Each shard resumes on its own host, with the launches that it has.
@@ -90,25 +80,26 @@ def resume(
         corebound fleet resume fleet.yaml
         corebound fleet resume fleet.yaml --round 2026-11-24
     """
-    _run(request, again=True, detach=detach, quiet=quiet, as_json=as_json)
+    return _run(request, console, again=True, detach=detach)
 
 
-def _run(request: FleetRequest, *, again: bool, detach: bool, quiet: bool, as_json: bool) -> None:
-    notify = notifier(Console(stderr=True, quiet=quiet))
+def _run(request: FleetRequest, console: Console, *, again: bool, detach: bool) -> Output:
+    notify = console.print_line
     plan_folder = fleets.open_or_plan(request, notify)
     result = fleets.run_fleet(plan_folder, notify, again=again, detach=detach)
-    _print_status(result, as_json=as_json)
-    raise typer.Exit(0 if detach or result.is_measured else LaunchError.exit_code)
+    code = 0 if detach or result.is_measured else LaunchError.exit_code
+    return Output(result, partial(_show_status, result, Console()), code)
 
 
-def status(request: FleetRequest, *, as_json: Json = False) -> None:
+def status(request: FleetRequest) -> Output:
     """Show what is measured, what is missing and why, and other rounds to collect.
 
     Examples:
         corebound fleet status fleet.yaml
         corebound fleet status fleet.yaml --round 2026-11-24
     """
-    _print_status(fleets.status_of_fleet(request.open()), as_json=as_json)
+    result = fleets.status_of_fleet(request.open())
+    return Output(result, partial(_show_status, result, Console()))
 
 
 def collect(
@@ -121,9 +112,8 @@ def collect(
         ),
     ] = (),
     records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    console: Console,
+) -> Output:
     """Merge the records of all hosts into one folder.
 
     Collecting twice changes nothing. Exits with 4 if records were refused.
@@ -133,19 +123,15 @@ def collect(
         corebound fleet collect fleet.yaml --round 2026-11-24
         corebound fleet collect fleet.yaml --from copies/n1 --from copies/n2
     """
-    notify = notifier(Console(stderr=True, quiet=quiet))
-    result = fleets.collect_fleet(request.open(), records, copied, notify)
-    if as_json:
-        print_json(result.document)
-    else:
-        files = [how for merged in result.merged.values() for how in merged.merges]
-        fresh = sum(how in {"new", "longer"} for how in files)
-        message = f"{count(len(files), 'file')} collected, {fresh} new or longer: {records}"
-        Console(soft_wrap=True).print(Text(message))
-    raise typer.Exit(LaunchError.exit_code if result.has_refused else 0)
+    result = fleets.collect_fleet(request.open(), records, copied, console.print_line)
+    files = [how for merged in result.merged.values() for how in merged.merges]
+    fresh = sum(how in {"new", "longer"} for how in files)
+    message = f"{count(len(files), 'file')} collected, {fresh} new or longer: {records}"
+    code = LaunchError.exit_code if result.has_refused else 0
+    return Output(result, lambda: Console().print_line(message), code)
 
 
-def cancel(request: FleetRequest, *, as_json: Json = False) -> None:
+def cancel(request: FleetRequest) -> Output:
     """Stop all shards in flight; launches that they have recorded remain.
 
     Examples:
@@ -153,12 +139,10 @@ def cancel(request: FleetRequest, *, as_json: Json = False) -> None:
         corebound fleet cancel fleet.yaml --round 2026-11-24
     """
     number = fleets.cancel_fleet(request.open())
-    if as_json:
-        print_json({"cancelled": number})
-    elif number is None:
-        typer.echo("The running `corebound fleet run` stops its shards.")
-    else:
-        typer.echo(f"{count(number, 'shard')} cancelled.")
+    message = "The running `corebound fleet run` stops its shards."
+    if number is not None:
+        message = f"{count(number, 'shard')} cancelled."
+    return Output({"cancelled": number}, lambda: typer.echo(message))
 
 
 def forget(
@@ -166,8 +150,7 @@ def forget(
     host: Annotated[str, Argument("The fleet's name for the host.", metavar="HOST")],
     *,
     folder: Folder = fleets.FOLDER,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Forget which machine a host was, so that the next machine of this name is accepted.
 
     Needed after a host was replaced or renamed, or its machine id or CPUs have changed. Collected
@@ -177,10 +160,8 @@ def forget(
         corebound fleet hosts forget fleet.yaml n1
     """
     forgotten = fleets.forget_host(FleetRequest(file=file, folder=folder).open(), host)
-    if as_json:
-        print_json({"host": host, "forgotten": forgotten})
-    else:
-        typer.echo(f"{host} was {forgotten}; the next machine of this name is accepted.")
+    message = f"{host} was {forgotten}; the next machine of this name is accepted."
+    return Output({"host": host, "forgotten": forgotten}, lambda: typer.echo(message))
 
 
 def agent(
@@ -192,8 +173,7 @@ def agent(
         str | None, Option("The fleet's name for this host; default: its host name.")
     ] = None,
     index: Annotated[int | None, Option("Carry out only this shard of the plan.", min=0)] = None,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Carry out the shards of this host, without an engine.
 
     Examples:
@@ -209,13 +189,13 @@ def agent(
             where=str(plan_folder),
             fix=f"Pass --host with one of: {_some_hosts(frozen)}.",
         )
-    if as_json:
-        print_json({"reports": to_builtins(reports)})
-    else:
-        for report in reports:
-            Console(soft_wrap=True).print(Text(_report_line(frozen, report)))
+    lines = "\n".join(_report_line(frozen, report) for report in reports)
     is_done = all(report.state == "done" for report in reports)
-    raise typer.Exit(0 if is_done else LaunchError.exit_code)
+    return Output(
+        {"reports": to_builtins(reports)},
+        lambda: Console().print_line(lines),
+        0 if is_done else LaunchError.exit_code,
+    )
 
 
 def _some_hosts(plan_folder: PlanFolder) -> str:
@@ -228,11 +208,7 @@ def _report_line(plan_folder: PlanFolder, report: ShardReport) -> str:
     return f"{scenario}: {report.state}" + (f": {report.reason}" if report.reason else "")
 
 
-def _print_status(result: FleetStatus, *, as_json: bool) -> None:
-    if as_json:
-        print_json(result.document)
-        return
-    console = Console()
+def _show_status(result: FleetStatus, console: Console) -> None:
     counts = ", ".join(f"{number} {word}" for word, number in result.counts.items())
     console.print(Text(f"{result.name}, round {result.round}, plan {result.plan}: {counts}"))
     if result.unasked:

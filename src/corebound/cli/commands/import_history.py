@@ -7,18 +7,16 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.progress import MofNCompleteColumn
-from rich.text import Text
 
 from corebound.analysis.wording import count
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.errors import Fault
 from corebound.exchange.asv.project import AsvResults
 from corebound.exchange.history_import import ImportSummary
 from corebound.records.jsonl import RECORDS
-from corebound.workflow.import_history import import_asv
+from corebound.workflow.import_history import ImportedProject, import_asv
 from corebound.workflow.options import Argument, Option, ProjectName, Records
 
 # How many reasons for missing results to print; a history has a handful.
@@ -62,16 +60,15 @@ def asv(
         ),
     ] = (),
     records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    console: Console,
+) -> Output:
     """Import the history of a project that asv measured.
 
     Examples:
         corebound import asv ~/src/numpy/benchmarks
         corebound import asv results/ --project numpy --repo ~/src/numpy
     """
-    with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
+    with ReadingProgress(console, MofNCompleteColumn()) as bar:
         imported = import_asv(
             folder,
             project=project,
@@ -81,10 +78,11 @@ def asv(
             records=records,
             progress=partial(bar.show, "reading results"),
         )
+    return Output(imported, partial(_show, imported))
+
+
+def _show(imported: ImportedProject) -> None:
     source = imported.source
-    if as_json:
-        print_json(imported.document)
-        return
     print_import(source.project, _counts(source), imported.history, imported.faults)
     if source.is_guessed:
         typer.echo(
@@ -119,24 +117,20 @@ def print_import(
     Args:
         faults: What could not be read; printed on stderr.
     """
-    warnings = Console(stderr=True, soft_wrap=True)
     for warning in _warnings(faults):
-        warnings.print(Text(f"warning: {warning}"))
-    console = Console(soft_wrap=True)
+        Console(stderr=True).print_line(f"warning: {warning}")
+    console = Console()
     # Counts of 0 are only in JSON.
     summary = ", ".join(
         str(counted) for index, counted in enumerate(counts) if index == 0 or counted.number
     )
-    console.print(Text(f"{project}: {summary}"))
-    console.print(
-        Text(
-            f"{history.series:,} series of {NamedCount(history.points, 'points', 'point')}, "
-            f"{history.values:,} of them with a result; {history.added:,} new"
-        )
+    console.print_line(f"{project}: {summary}")
+    console.print_line(
+        f"{history.series:,} series of {NamedCount(history.points, 'points', 'point')}, "
+        f"{history.values:,} of them with a result; {history.added:,} new"
     )
-    for line in _missing_lines(history):
-        console.print(Text(line))
-    console.print(Text(f"Stored in {history.file}"))
+    for line in (*_missing_lines(history), f"Stored in {history.file}"):
+        console.print_line(line)
 
 
 def _missing_lines(history: ImportSummary) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """`corebound import profile`: import operator profiles of other tools."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -7,15 +9,14 @@ from rich.progress import DownloadColumn
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console, print_table
-from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent
 from corebound.worker.operator_table import Operator
-from corebound.workflow.import_profile import import_profiles
+from corebound.workflow.import_profile import StoredProfile, import_profiles
 from corebound.workflow.options import Argument, Option, Records
 
 # The report and --json list all types.
@@ -30,9 +31,8 @@ def profile(
     *,
     name: Annotated[str | None, Option("Name in the report.")] = None,
     records: Records = RECORDS,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    console: Console,
+) -> Output:
     """Import operator profiles of other tools.
 
     Formats: PyTorch, TensorFlow, MindSpore and Ascend's msprof.
@@ -41,21 +41,21 @@ def profile(
         corebound import profile trace.json
         corebound import profile profiles/ --name resnet50
     """
-    with ReadingProgress(Console(stderr=True, quiet=quiet), DownloadColumn()) as bar:
+    with ReadingProgress(console, DownloadColumn()) as bar:
         stored = import_profiles(
             *paths,
             name=name,
             records=records,
             progress=lambda file, done, total: bar.show(file.name, done, total),
         )
-    if as_json:
-        print_json(stored)
-        return
-    console = Console()
-    for file, imported in ((profile_file.file, profile_file.profile) for profile_file in stored):
-        console.print(_heading(imported), soft_wrap=True)
-        print_table(_table(imported.profile), console)
-        console.print(Text(f"Stored in {file}\n"), soft_wrap=True)
+    return Output(stored, partial(_show, stored, Console()))
+
+
+def _show(stored: Sequence[StoredProfile], console: Console) -> None:
+    for each in stored:
+        console.print(_heading(each.profile), soft_wrap=True)
+        print_table(_table(each.profile.profile), console)
+        console.print_line(f"Stored in {each.file}\n")
 
 
 def _heading(imported: ImportedProfile) -> Text:

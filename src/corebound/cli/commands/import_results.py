@@ -9,9 +9,8 @@ from typing import Annotated, get_args
 from rich.progress import MofNCompleteColumn
 
 from corebound.cli.commands.import_history import NamedCount, print_import
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.reading_progress import ReadingProgress
 from corebound.exchange.importers import IMPORTERS, Stated, Tool
 from corebound.exchange.result_files import Columns
@@ -64,7 +63,7 @@ class ColumnOptions(Columns, frozen=True, kw_only=True):
 _NO_COLUMNS = ColumnOptions()
 
 
-def command_of(tool: Tool) -> Callable[..., None]:
+def command_of(tool: Tool) -> Callable[..., Output]:
     """The command that imports the results of a tool, with the options that its files need."""
 
     def command(
@@ -76,10 +75,9 @@ def command_of(tool: Tool) -> Callable[..., None]:
         date: _Date = None,
         columns: ColumnOptions = _NO_COLUMNS,
         records: Records = RECORDS,
-        quiet: Quiet = False,
-        as_json: Json = False,
-    ) -> None:
-        with ReadingProgress(Console(stderr=True, quiet=quiet), MofNCompleteColumn()) as bar:
+        console: Console,
+    ) -> Output:
+        with ReadingProgress(console, MofNCompleteColumn()) as bar:
             imported = import_results(
                 tool,
                 *files,
@@ -91,11 +89,9 @@ def command_of(tool: Tool) -> Callable[..., None]:
                 records=records,
                 progress=partial(bar.show, "reading results"),
             )
-        if as_json:
-            print_json(imported.document)
-            return
         counts = (NamedCount(imported.source.files, "files", "file"),)
-        print_import(imported.project, counts, imported.history, imported.faults)
+        read = imported.project, counts, imported.history, imported.faults
+        return Output(imported, partial(print_import, *read))
 
     signature = inspect.signature(command)
     left_out = {*get_args(Stated)} - {*IMPORTERS[tool].states}

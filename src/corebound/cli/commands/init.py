@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from corebound.cli.options import Json
+from corebound.cli.options import Json, Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.scenario.fault_wording import closest
 from corebound.workflow import init as workflow
 from corebound.workflow.init import INTEGRATIONS, InitResult, Integration
@@ -62,7 +60,7 @@ def init(
     none: Annotated[bool, Option("Write none of these three.")] = False,
     dry_run: Annotated[bool, Option("List the files, and write nothing.")] = False,
     as_json: Json = False,
-) -> None:
+) -> Output:
     """Create a scenario, CI workflows and Makefile targets.
 
     Existing files are not overwritten. Without --github, --gitlab, --makefile or --none, the
@@ -89,14 +87,10 @@ def init(
         choose=_ask if may_ask else lambda: INTEGRATIONS,
         dry_run=dry_run,
     )
-    if as_json:
-        print_json(result.document)
-        return
     is_local = install is None and "git+" not in result.request.install
     is_local = is_local and bool({"github", "gitlab"} & set(result.request.integrations))
-    console = Console(soft_wrap=True)
-    for line in _lines(result, folder, is_local=is_local):
-        console.print(Text(line))
+    lines = _lines(result, folder, is_local=is_local)
+    return Output(result, lambda: Console().print_line("\n".join(lines)))
 
 
 def _ask() -> Sequence[Integration]:

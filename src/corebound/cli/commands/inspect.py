@@ -7,13 +7,13 @@ import typer
 from msgspec.structs import replace
 
 from corebound import clock
-from corebound.cli.options import Json
+from corebound.cli.options import Json, Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json, print_json_line
+from corebound.cli.output.json import print_json_line
 from corebound.cli.output.sections import print_sections
 from corebound.errors import InputError
 from corebound.present.inspect import inspect_sections, watch_line
-from corebound.workflow.inspect import InspectRequest, inspect_service
+from corebound.workflow.inspect import Inspection, InspectRequest, inspect_service
 from corebound.workflow.options import Option, seconds
 
 Every = Annotated[
@@ -25,7 +25,7 @@ Every = Annotated[
 ]
 
 
-def inspect(request: InspectRequest, *, every: Every = None, as_json: Json = False) -> None:
+def inspect(request: InspectRequest, *, every: Every = None, as_json: Json = False) -> Output:
     """Find out what is wrong with a service that is running.
 
     It watches processes from outside: threads against CPUs, quota and affinity, waiting, spinning,
@@ -45,13 +45,13 @@ def inspect(request: InspectRequest, *, every: Every = None, as_json: Json = Fal
     if every is not None:
         _watch(replace(request, seconds=every), as_json=as_json)
     inspection = inspect_service(request)
-    if as_json:
-        print_json(inspection.document)
-    else:
-        print_sections(inspect_sections(inspection.document), Console())
-        if inspection.saved is not None:
-            typer.echo(f"Wrote {inspection.saved}. `corebound check {inspection.saved}` checks it.")
-    raise typer.Exit(inspection.exit_code)
+    return Output(inspection, partial(_show, inspection), inspection.exit_code)
+
+
+def _show(inspection: Inspection) -> None:
+    print_sections(inspect_sections(inspection.document), Console())
+    if inspection.saved is not None:
+        typer.echo(f"Wrote {inspection.saved}. `corebound check {inspection.saved}` checks it.")
 
 
 def _watch(request: InspectRequest, *, as_json: bool) -> NoReturn:

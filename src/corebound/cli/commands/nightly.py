@@ -2,13 +2,12 @@
 
 import typer
 
-from corebound.cli.options import Json, Quiet, notifier
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.workflow.nightly import NightlyRequest, run_nightly
 
 
-def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def nightly(request: NightlyRequest, console: Console) -> Output:
     """Measure, report regressions and publish the site.
 
     An interrupted nightly run resumes.
@@ -17,9 +16,5 @@ def nightly(request: NightlyRequest, *, quiet: Quiet = False, as_json: Json = Fa
         corebound nightly
         corebound nightly --update --budget 2h --branch gh-pages --push origin
     """
-    summary = run_nightly(request, notifier(Console(stderr=True, quiet=quiet, soft_wrap=True)))
-    if as_json:
-        print_json(summary.document)
-    else:
-        typer.echo(summary.text)
-    raise typer.Exit(summary.exit_code)
+    summary = run_nightly(request, console.print_line)
+    return Output(summary, lambda: typer.echo(summary.text), summary.exit_code)

@@ -1,7 +1,8 @@
 """`corebound topology`, `check`, `schema` and `plan`: inspect everything, launch nothing."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -9,8 +10,7 @@ import typer
 
 from corebound import units
 from corebound.analysis.wording import count
-from corebound.cli.options import Json
-from corebound.cli.output.json import print_json
+from corebound.cli.options import Output
 from corebound.cli.output.plan_notes import forecast_lines, plan_notes
 from corebound.fleet.file import schema as fleet_schema
 from corebound.machine.topology import cpu_list
@@ -19,10 +19,10 @@ from corebound.planning.plan import PlannedCell
 from corebound.scenario.json_schema import schema_text
 from corebound.workflow import plan as workflow
 from corebound.workflow.options import Files, Option
-from corebound.workflow.plan import PlanRequest, Sysfs
+from corebound.workflow.plan import CheckedScenario, PlanRequest, RunPlan, Sysfs
 
 
-def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
+def topology(*, sysfs: Sysfs = None) -> Output:
     """Show the CPU topology of this machine.
 
     Examples:
@@ -30,13 +30,10 @@ def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
         corebound topology --sysfs saved-host/
     """
     host = workflow.topology(sysfs)
-    if as_json:
-        print_json(host)
-    else:
-        typer.echo(str(host))
+    return Output(host, lambda: typer.echo(str(host)))
 
 
-def check(files: Files, *, as_json: Json = False) -> None:
+def check(files: Files) -> Output:
     """Validate scenario files, and report every error.
 
     Examples:
@@ -44,9 +41,10 @@ def check(files: Files, *, as_json: Json = False) -> None:
         corebound check hashing.yaml
     """
     checked = workflow.check(*files)
-    if as_json:
-        print_json(checked)
-        return
+    return Output(checked, partial(_show_checked, checked))
+
+
+def _show_checked(checked: Sequence[CheckedScenario]) -> None:
     for scenario in checked:
         same = (
             f", {scenario.duplicates} the same as another on this host"
@@ -72,7 +70,7 @@ def schema(
     typer.echo(schema_text(fleet_schema() if of == "fleet" else None), nl=False)
 
 
-def plan(request: PlanRequest, *, as_json: Json = False) -> None:
+def plan(request: PlanRequest) -> Output:
     """Show cells, commands and the expected time.
 
     Nothing is launched.
@@ -83,9 +81,10 @@ def plan(request: PlanRequest, *, as_json: Json = False) -> None:
         corebound plan scenarios/ --budget 10m
     """
     suite = workflow.plan_suite(request, request.sysfs)
-    if as_json:
-        print_json(suite.document)
-        return
+    return Output(suite, partial(_show_plan, suite))
+
+
+def _show_plan(suite: RunPlan) -> None:
     for _, cell in suite.cells:
         typer.echo("\n".join(_lines(cell)))
     by_name = groupby(suite.cells, key=lambda pair: pair[0].scenario.name)

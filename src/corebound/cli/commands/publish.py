@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from rich.text import Text
-
-from corebound.cli.options import Json
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.workflow import publish as workflow
 from corebound.workflow.options import Branch, Option, Push, Squash, To
 from corebound.workflow.publish import DEFAULT_SITE
@@ -21,8 +18,7 @@ def publish(
     repository: Annotated[Path, Option("Repository of the branch.", name="--repo")] = Path(),
     push: Push = None,
     squash: Squash = False,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Publish the site to a folder or a git branch.
 
     Publishing is atomic: readers see the previous site or the new one.
@@ -34,9 +30,6 @@ def publish(
     published = workflow.publish(
         site, to=to, branch=branch, repository=repository, push=push, squash=squash
     )
-    if as_json:
-        print_json(published.document)
-        return
     if published.commit is None:
         message = str(published.to)
     else:
@@ -45,4 +38,4 @@ def publish(
             message += " (unchanged)"
         elif published.pushed_to is not None:
             message += f", pushed to {published.pushed_to}"
-    Console(soft_wrap=True).print(Text(f"Published: {message}"))
+    return Output(published, lambda: Console().print_line(f"Published: {message}"))

@@ -1,5 +1,6 @@
 """`corebound regressions`: list the change points of all histories, and record decisions."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,15 +9,13 @@ from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound.analysis.change_history import ChangeHistory, size_with_interval
-from corebound.cli.options import Format, Json, Quiet
+from corebound.cli.options import Format, Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.junit import TestCase, TestFailure, junit_xml
 from corebound.cli.output.progress import TerminalReporter
-from corebound.cli.output.sections import print_sections
+from corebound.cli.output.sections import print_text_or_markdown
 from corebound.errors import InputError
 from corebound.present.changes import Address
-from corebound.present.markdown import markdown
 from corebound.present.regressions import described, regressions_parts, regressions_sections
 from corebound.records.decisions import DECISIONS_FILE, State
 from corebound.records.history import is_primary
@@ -59,9 +58,8 @@ def regressions(
     reopen: Annotated[str | None, Option("Revoke a decision.", metavar="ID")] = None,
     because: Annotated[str | None, Option("Reason for the decision.")] = None,
     config: Config = projects.CONFIG,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    console: Console,
+) -> Output:
     """List the commits that made benchmarks slower or faster.
 
     Exits with 1 if a primary benchmark has a new regression, else with 5 if a series could not be
@@ -72,48 +70,41 @@ def regressions(
         corebound regressions --confirm --format junit
         corebound regressions --accept 7c1e0f2aab --because "parses more input"
     """
-    reporter = TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
-    analysed = _analyse(reporter, records=records, status=status, metric=metric)
+    analysed = _analyse(console, records=records, status=status, metric=metric)
     decision = _decision(accept=accept, fixed=fixed, reopen=reopen)
     if decision is not None:
         state, change_id = decision
         decided = record_decision(state, change_id, because, analysed, status)
         what = change_id if len(decided) == 1 else f"{change_id}, {len(decided)} changes,"
-        if as_json or form == "json":
-            changes = [each.id for each in decided]
-            print_json({"id": change_id, "state": state, "changes": changes, "status": str(status)})
-        else:
-            typer.echo(corebound_text.one_line(f"{what} is {state}: recorded in {status}."))
-        return
+        line = corebound_text.one_line(f"{what} is {state}: recorded in {status}.")
+        changes = [each.id for each in decided]
+        document = {"id": change_id, "state": state, "changes": changes, "status": str(status)}
+        return Output(document, partial(typer.echo, line))
     if confirm:
         analysed = confirm_open_changes(
-            analysed, reporter, config=config, wait_s=wait_s, budget_s=budget_s
+            analysed,
+            TerminalReporter(console),
+            config=config,
+            wait_s=wait_s,
+            budget_s=budget_s,
         )
-    history = analysed.history
-    address = pages_at(site, metric)
-    if as_json or form == "json":
-        print_json(regressions_parts(history, address, records=analysed.records_folder))
-    elif form == "junit":
-        typer.echo(_junit(history, address))
-    else:
-        sections = regressions_sections(
-            history,
-            address,
-            records=analysed.records_folder,
-            show_all=show_all,
-            brief=form == "md",
-        )
-        if form == "md":
-            typer.echo(markdown(sections))
+    history, address, folder = analysed.history, pages_at(site, metric), analysed.records_folder
+
+    def show() -> None:
+        if form == "junit":
+            typer.echo(_junit(history, address))
         else:
-            print_sections(sections, Console())
-    raise typer.Exit(analysed.exit_code)
+            is_markdown = form == "md"
+            sections = regressions_sections(
+                history, address, records=folder, show_all=show_all, brief=is_markdown
+            )
+            print_text_or_markdown(sections, is_markdown=is_markdown)
+
+    document_of = partial(regressions_parts, history, address, records=folder)
+    return Output(document_of, show, analysed.exit_code)
 
 
-def _analyse(
-    reporter: TerminalReporter, *, records: Path, status: Path, metric: JudgedBy
-) -> AnalysedHistory:
-    console = reporter.console
+def _analyse(console: Console, *, records: Path, status: Path, metric: JudgedBy) -> AnalysedHistory:
     # Progress is shown only on a terminal, and only temporarily.
     with console.status("Analysing the history") as shown:
 
@@ -121,7 +112,7 @@ def _analyse(
             if console.is_terminal:
                 shown.update(Text(f"Analysing the history: {done:,} of {total:,} series"))
 
-        return analyse_history(records, status, reporter.notify, progress, metric=metric)
+        return analyse_history(records, status, console.print_line, progress, metric=metric)
 
 
 def _decision(

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from corebound.cli.options import Json, Quiet, notifier
+from corebound.cli.options import Json, Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.serve import serve_site
 from corebound.records.decisions import DECISIONS_FILE
 from corebound.records.jsonl import RECORDS
@@ -40,7 +39,7 @@ def report(
     open_: Annotated[bool, Option("Open the site in the browser.")] = False,
     serve: Annotated[bool, Option("Serve the site on this machine, and update it.")] = False,
     port: Annotated[int, Option("Port of --serve; 0: any free port.", min=0, max=65535)] = 8000,
-    quiet: Quiet = False,
+    console: Console,
     as_json: Json = False,
 ) -> None:
     """Write the static site from all records.
@@ -50,7 +49,6 @@ def report(
         corebound report --serve
         corebound report --only 'resnet50*' --compare v1.2..v1.3
     """
-    console = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     def build() -> WrittenSite:
         # Progress is shown only on a terminal, and only temporarily.
@@ -67,16 +65,13 @@ def report(
                 only=only,
                 compare=compare,
                 address=address,
-                notify=notifier(console),
+                notify=console.print_line,
                 progress=progress,
             )
 
     written = build()
-    if as_json:
-        print_json(written.document)
-    else:
-        typer.echo(written.document["index"])
+    Output(written, lambda: typer.echo(written.document["index"])).print(as_json=as_json)
     if open_:
         typer.launch(str(written.index.resolve()))
     if serve:
-        serve_site(out, (records, status), build, notifier(console), port=port)
+        serve_site(out, (records, status), build, console.print_line, port=port)

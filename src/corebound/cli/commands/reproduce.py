@@ -5,15 +5,14 @@ import typer
 from corebound import units
 from corebound.analysis.run_comparison import RUNS_CAVEAT, run_spread_note
 from corebound.analysis.wording import precise_speed, value_text, verdict_word
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.errors import REGRESSION
 from corebound.workflow.reproduce import ReproduceRequest, ReproduceResult, reproduce_result
 
 
-def reproduce(request: ReproduceRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def reproduce(request: ReproduceRequest, console: Console) -> Output:
     """Reproduce a result, and report whether it holds.
 
     Exits with 1 if it does not hold.
@@ -22,14 +21,9 @@ def reproduce(request: ReproduceRequest, *, quiet: Quiet = False, as_json: Json 
         corebound reproduce 1f0c2d3e
         corebound reproduce 1f0c:threads=1 --launches 20
     """
-    result = reproduce_result(
-        request, TerminalReporter(Console(stderr=True, quiet=quiet, soft_wrap=True))
-    )
-    if as_json:
-        print_json(result.document)
-    else:
-        typer.echo(_text(result))
-    raise typer.Exit(REGRESSION if result.holds is False else 0)
+    result = reproduce_result(request, TerminalReporter(console))
+    code = REGRESSION if result.holds is False else 0
+    return Output(result, lambda: typer.echo(_text(result)), code)
 
 
 def _text(result: ReproduceResult) -> str:

@@ -3,13 +3,9 @@
 import os
 from collections.abc import Iterator, Sequence
 
-import typer
-from rich.text import Text
-
 from corebound.analysis.scenario_result import ScenarioResult
-from corebound.cli.options import Json, Quiet
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.plan_notes import forecast_lines, plan_notes, variables_note
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
@@ -21,7 +17,7 @@ from corebound.workflow.prepare import PreparedRun
 from corebound.workflow.run import SuiteRequest, decides_some, run_suite
 
 
-def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def run(request: SuiteRequest, console: Console) -> Output:
     """Measure every cell of the scenarios.
 
     Cells run in random order, block by block. Each launch is recorded as it ends.
@@ -37,16 +33,10 @@ def run(request: SuiteRequest, *, quiet: Quiet = False, as_json: Json = False) -
             where="corebound run",
             fix="Name scenario files or folders, or pass --resume to continue the latest run.",
         )
-    reporter = TerminalReporter(
-        Console(stderr=True, quiet=quiet), resume_command="corebound run --resume"
-    )
+    reporter = TerminalReporter(console, resume_command="corebound run --resume")
     result = run_suite(request, reporter, lambda prepared: _announce(prepared, request, reporter))
     judged = result.judged_by(request.metric)
-    if as_json:
-        print_json(judged.document)
-    else:
-        print_run(judged, Console())
-    raise typer.Exit(result.exit_code)
+    return Output(judged, lambda: print_run(judged, Console()), result.exit_code)
 
 
 def _announce(prepared: PreparedRun, request: SuiteRequest, reporter: Reporter) -> None:
@@ -73,9 +63,9 @@ def print_run(result: RunResult, console: Console) -> None:
     print_sections(run_sections(results, result.launches, result.calibrations()), console)
     if (snapshot := result.run.snapshot_in(result.environments)) is not None:
         what = f"Measured with uncommitted changes, {snapshot.name}: not part of the history."
-        console.print(Text(what), soft_wrap=True)
+        console.print_line(what)
     for line in _ending_lines(result, results):
-        console.print(Text(line), soft_wrap=True)
+        console.print_line(line)
 
 
 def _ending_lines(result: RunResult, results: Sequence[ScenarioResult]) -> Iterator[str]:

@@ -1,25 +1,23 @@
 """`corebound tune`: find the configuration to use on this host."""
 
 from collections.abc import Sequence
-from typing import NoReturn
+from functools import partial
 
-import typer
 from rich.text import Text
 
 from corebound.analysis.tuning_checks import Answer
-from corebound.cli.options import Json, Quiet, typed_command
+from corebound.cli.options import Output, typed_command
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.cli.output.progress import TerminalReporter
 from corebound.cli.output.sections import print_sections
 from corebound.errors import NO_ANSWER, REGRESSION, InputError
 from corebound.present.tune import load_text, loads_sections, tune_sections, verification_sections
-from corebound.workflow.tune import TuneOutcome, tune_loads, tune_scenario
+from corebound.workflow.tune import LoadsOutcome, TuneOutcome, tune_loads, tune_scenario
 from corebound.workflow.tune_checks import VerifyResult, verify_recommendations
 from corebound.workflow.tune_request import TuneRequest
 
 
-def tune(request: TuneRequest, *, quiet: Quiet = False, as_json: Json = False) -> None:
+def tune(request: TuneRequest, console: Console) -> Output:
     """Find the configuration to use on this host.
 
     Bindings, threads and wait policies race. The slower ones are dropped, and fresh launches
@@ -35,26 +33,24 @@ def tune(request: TuneRequest, *, quiet: Quiet = False, as_json: Json = False) -
         corebound tune scenarios --verify
     """
     if request.verify:
-        _verify(request, quiet=quiet, as_json=as_json)
+        verified = verify_recommendations(request, TerminalReporter(console))
+        document = {"recommendations": [each.document for each in verified]}
+        codes = {_VERIFY_CODES[each.verification.answer] for each in verified}
+        code = next((code for code in (REGRESSION, NO_ANSWER) if code in codes), 0)
+        return Output(document, partial(_print_verifications, verified, Console()), code)
     if len(request.files) > 1:
         raise InputError(
             what="several files.",
             where=" ".join(map(str, request.files)),
             fix="Name one scenario file. Only --verify accepts several.",
         )
-    command = typed_command()
-    reporter = TerminalReporter(
-        Console(stderr=True, quiet=quiet),
-        resume_command=command if request.resume else f"{command} --resume",
-    )
+    command = typed_command(*() if request.resume else ("--resume",))
+    reporter = TerminalReporter(console, resume_command=command)
     if request.each:
-        _tune_loads(request, reporter, as_json=as_json)
+        tuned = tune_loads(request, reporter)
+        return Output(tuned, partial(_print_loads, tuned, Console()), tuned.exit_code)
     outcome = tune_scenario(request, reporter)
-    if as_json:
-        print_json(outcome.document)
-    else:
-        _print_outcome(outcome, Console())
-    raise typer.Exit(outcome.exit_code)
+    return Output(outcome, partial(_print_outcome, outcome, Console()), outcome.exit_code)
 
 
 def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
@@ -62,29 +58,12 @@ def _print_outcome(outcome: TuneOutcome, console: Console) -> None:
     print_sections(tune_sections(outcome.result, records=records, proofs=outcome.proofs), console)
 
 
-def _tune_loads(request: TuneRequest, reporter: TerminalReporter, *, as_json: bool) -> NoReturn:
-    """Tune for each load, print what they say together and then each race, and exit."""
-    tuned = tune_loads(request, reporter)
-    if as_json:
-        print_json(tuned.document)
-    else:
-        console = Console()
-        print_sections(loads_sections(tuned.loads), console)
-        for outcome in tuned.outcomes:
-            console.print(Text(f"\n{load_text(outcome.result.tuning)}", style="bold"))
-            _print_outcome(outcome, console)
-    raise typer.Exit(tuned.exit_code)
-
-
-def _verify(request: TuneRequest, *, quiet: bool, as_json: bool) -> NoReturn:
-    """Check the latest recommendations, print the answers and exit."""
-    verified = verify_recommendations(request, TerminalReporter(Console(stderr=True, quiet=quiet)))
-    if as_json:
-        print_json({"recommendations": [each.document for each in verified]})
-    else:
-        _print_verifications(verified, Console())
-    codes = {_VERIFY_CODES[each.verification.answer] for each in verified}
-    raise typer.Exit(next((code for code in (REGRESSION, NO_ANSWER) if code in codes), 0))
+def _print_loads(tuned: LoadsOutcome, console: Console) -> None:
+    """Print what the loads say together, and then each race."""
+    print_sections(loads_sections(tuned.loads), console)
+    for outcome in tuned.outcomes:
+        console.print(Text(f"\n{load_text(outcome.result.tuning)}", style="bold"))
+        _print_outcome(outcome, console)
 
 
 _VERIFY_CODES: dict[Answer, int] = {"holds": 0, "lost": REGRESSION, "inconclusive": NO_ANSWER}

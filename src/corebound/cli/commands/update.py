@@ -2,26 +2,21 @@
 
 import typer
 
-from corebound.cli.options import Json, Quiet, notifier
+from corebound.cli.options import Output
 from corebound.cli.output.console import Console
-from corebound.cli.output.json import print_json
 from corebound.text import one_line
 from corebound.workflow import projects
 from corebound.workflow.options import Config
 
 
-def update(
-    *, config: Config = projects.CONFIG, quiet: Quiet = False, as_json: Json = False
-) -> None:
+def update(*, config: Config = projects.CONFIG, console: Console) -> Output:
     """Fetch and fast-forward the project under test.
 
     Examples:
         corebound update
         corebound update --config benchmarks/asv.conf.json
     """
-    updated = projects.update(config=config, notify=notifier(Console(stderr=True, quiet=quiet)))
-    if as_json:
-        print_json(updated)
-        return
+    updated = projects.update(config=config, notify=console.print_line)
     commit = updated.commit
-    typer.echo(f"{updated.project}: {commit.sha[:10]} {one_line(commit.subject)}")
+    line = f"{updated.project}: {commit.sha[:10]} {one_line(commit.subject)}"
+    return Output(updated, lambda: typer.echo(line))

@@ -42,6 +42,10 @@ class Console(rich.console.Console):
             else:
                 yield Segment(corebound_text.lines(segment.text), segment.style)
 
+    def print_line(self, text: str) -> None:
+        """Print a line of untrusted text, without wrapping it."""
+        self.print(Text(text), soft_wrap=True)
+
     # rich's `file` can be set as well; nothing sets it here.
     @property  # type: ignore[misc]
     def file(self) -> Any:

@@ -53,7 +53,7 @@ class TerminalReporter:
 
     def notify(self, message: str) -> None:
         """Print a line of untrusted text."""
-        self.console.print(Text(message), soft_wrap=True)
+        self.console.print_line(message)
 
     def show_warnings(self, checks: Sequence[HostCheck]) -> None:
         """Print the checks that are warnings, one line each."""
@@ -127,19 +127,16 @@ class RunProgress:
             resume = f" To resume: `{self._resume_command}`." if self._resume_command else ""
             if not self._done:
                 resume = " Nothing is recorded: no launch has ended."
-            self._console.print(Text(f"Stopped.{resume}"), soft_wrap=True)
+            self._console.print_line(f"Stopped.{resume}")
 
     def started(self, job: Job, *, left: Mapping[str, int]) -> None:
         """Show the launch that starts."""
         self._current = (job, time.monotonic())
         scenario = job.planned.cell.scenario
         if job.iterations is not None and self._is_new("iterations", scenario):
-            self._console.print(
-                Text(
-                    f"{scenario}: the launches so far now decide how many iterations each later one"
-                    f" has, at most; this one {job.iterations:,}."
-                ),
-                soft_wrap=True,
+            self._console.print_line(
+                f"{scenario}: the launches so far now decide how many iterations each later one"
+                f" has, at most; this one {job.iterations:,}."
             )
         # A starting launch counts as left for the runner, and as done when it ends.
         self._left = Counter(left)

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 import rich.table
+import typer
 from rich.text import Text
 
 from corebound.cli.output.console import Console, fits, print_table
+from corebound.present.markdown import markdown
 from corebound.present.sections import (
     Column,
     Facts,
@@ -19,6 +21,14 @@ from corebound.present.sections import (
 from corebound.text import one_line
 
 _STYLES = {"lead": "bold", "plain": "", "note": "dim"}
+
+
+def print_text_or_markdown(sections: Iterable[Section], *, is_markdown: bool) -> None:
+    """Print the sections of a result as the user has chosen."""
+    if is_markdown:
+        typer.echo(markdown(sections))
+    else:
+        print_sections(sections, Console())
 
 
 def print_sections(sections: Iterable[Section], console: Console) -> None:
