@@ -78,7 +78,7 @@ def _parse(source: bytes) -> ast.Module | Broken | None:
 
 
 def _definition(tree: ast.Module, name: str) -> Function | Absent | None:
-    bindings = _bindings(tree)
+    bindings = bindings_of(tree)
     if name not in bindings:
         return Absent(names=tuple(bound for bound in bindings if not bound.startswith("_")))
     (node, *others) = bindings[name]
@@ -86,7 +86,7 @@ def _definition(tree: ast.Module, name: str) -> Function | Absent | None:
     if others or node not in tree.body or _is_changed(tree, name):
         return None
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return None if node.decorator_list else _function(node, skipped=0)
+        return None if node.decorator_list else signature_of(node)
     return _class(node) if isinstance(node, ast.ClassDef) else None
 
 
@@ -121,7 +121,7 @@ _Scope = (
 )  # fmt: skip
 
 
-def _bindings(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
+def bindings_of(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
     """The nodes that bind each name of a scope, in file order."""
     nodes_by_name: dict[str, list[ast.AST]] = {}
     pending: list[ast.AST] = list(reversed(tree.body))
@@ -167,7 +167,7 @@ def _is_changed(tree: ast.Module, name: str) -> bool:
     )
 
 
-def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skipped: int) -> Function:
+def signature_of(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skipped: int = 0) -> Function:
     """The signature of a function without its first `skipped` parameters (already bound)."""
     arguments = node.args
     ordered = [*arguments.posonlyargs, *arguments.args][skipped:]
@@ -209,7 +209,7 @@ def _class(node: ast.ClassDef) -> Function | None:
     bases = [base.id if isinstance(base, ast.Name) else None for base in node.bases]
     if node.decorator_list or node.keywords or bases not in ([], ["object"]):
         return None
-    bindings = _bindings(node)
+    bindings = bindings_of(node)
     constructors = [*bindings.get("__init__", ()), *bindings.get("__new__", ())]
     if not constructors:
         return Function(
@@ -220,7 +220,7 @@ def _class(node: ast.ClassDef) -> Function | None:
         return None
     if not isinstance(constructor, ast.FunctionDef) or constructor.decorator_list:
         return None
-    return _function(constructor, skipped=1)
+    return signature_of(constructor, skipped=1)
 
 
 def check_function(

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from msgspec import Struct
 from corebound import git
 from corebound.errors import InputError, report_os_errors
 from corebound.records import atomic_write
+from corebound.scenario import function_checks
 
 # What `install_command` names if corebound's address is unknown.
 NO_ADDRESS = "PATH-OR-URL-OF-COREBOUND"
@@ -208,47 +209,23 @@ def _check_function(label: str, name: str, file: Path) -> None:
         tree = ast.parse(atomic_write.read(file), filename=str(file))
     except (OSError, SyntaxError, ValueError) as error:
         raise _function_error(label, f"{file} cannot be read: {error}.", "Fix it first.") from None
-    node = next((node for node in tree.body if name in _bound_names(node)), None)
-    if node is None:
-        public = [
-            public_name
-            for node in tree.body
-            for public_name in _bound_names(node)
-            if not public_name.startswith("_")
-        ]
-        names = ", ".join(public[:12]) or "nothing"
+    bound = function_checks.bindings_of(tree)
+    if name not in bound:
+        names = ", ".join([each for each in bound if not each.startswith("_")][:12]) or "nothing"
         raise _function_error(label, f"{file} has no `{name}`.", f"It has: {names}.")
+    node = bound[name][0]
     if isinstance(node, ast.AsyncFunctionDef):
         raise _function_error(
             label, "the function is asynchronous.", "Name one that runs it: asyncio.run(…)."
         )
-    if isinstance(node, ast.FunctionDef) and (required := _required_arguments(node.args)):
-        raise _function_error(
-            label,
-            f"the function requires arguments: {', '.join(required)}.",
-            "Name one without required arguments, or omit it and write the step by hand.",
-        )
-
-
-def _bound_names(node: ast.stmt) -> Iterator[str]:
-    """The names that a top-level statement of a module binds."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.Assign):
-        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        yield node.target.id
-
-
-def _required_arguments(arguments: ast.arguments) -> list[str]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    required = positional[: len(positional) - len(arguments.defaults)]
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return [
-        argument.arg for argument in (*required, *(name for name, value in pairs if value is None))
-    ]
+    if isinstance(node, ast.FunctionDef):
+        found = function_checks.signature_of(node)
+        if required := (*found.positional_only, *found.required):
+            raise _function_error(
+                label,
+                f"the function requires arguments: {', '.join(required)}.",
+                "Name one without required arguments, or omit it and write the step by hand.",
+            )
 
 
 def _function_error(label: str, what: str, fix: str) -> InputError:
