@@ -293,12 +293,14 @@ def execute_run(
     *,
     operators: bool = False,
     focuses: bool = False,
+    follow: Callable[[Observer], Observer] = lambda observer: observer,
 ) -> RunResult:
     """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
 
     Args:
         operators: Whether to profile operators in scenarios that request it.
         focuses: Whether a budget that cannot decide all comparisons decides some of them.
+        follow: Makes what observes the run of the observer that shows its progress.
 
     Raises:
         HostError: Another run is writing to the same records.
@@ -322,9 +324,8 @@ def execute_run(
         folder = stack.enter_context(scratch.scratch_folder())
         time_left = time_left_of(prepared.tasks, prepared.forecasts, launches)
         left_s = budget.for_launches_s
-        observer = stack.enter_context(
-            reporter.show_run(done=len(launches), budget_s=left_s, time_left=time_left)
-        )
+        progress = reporter.show_run(done=len(launches), budget_s=left_s, time_left=time_left)
+        observer = follow(stack.enter_context(progress))
         ending = Runner(
             prepared.run,
             prepared.tasks,

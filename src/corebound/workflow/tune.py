@@ -2,15 +2,15 @@
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.forecast import GUESS_FACTOR, TimeLeft, guess
+from corebound.analysis.forecast import GUESS_FACTOR, guess
 from corebound.analysis.tuning import RaceState, TuneResult, analyse_tuning, race_state
 from corebound.analysis.tuning_checks import ArtefactProof
 from corebound.analysis.tuning_loads import LoadsResult, loads_result
@@ -19,7 +19,6 @@ from corebound.errors import NO_ANSWER, HostError, InputError
 from corebound.launch.find_module import blas_layers
 from corebound.launch.programs import follows_threads
 from corebound.machine import discovery
-from corebound.machine.doctor.result import HostCheck
 from corebound.planning.candidates import Choice, search_space
 from corebound.present.tune import (
     common_document,
@@ -35,7 +34,7 @@ from corebound.records import documents, jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.race import RACE_SHARE, NotTried, RaceRule, RaceSetup
 from corebound.records.run_record import Run
-from corebound.runner import Job, Observer, Task
+from corebound.runner import Observer, Task
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Measure
@@ -136,8 +135,8 @@ def race(request: TuneRequest, reporter: Reporter) -> TuneOutcome:
         raise ValueError("a race has a rule")
     if not prepared.done:
         reporter.notify(_forecast(prepared, task, tuning, request.records))
-    shown = _RaceReporter(reporter, task, tuning, prepared.done)
-    launched = execute_run(prepared, of_race, shown)
+    follow = partial(_RaceObserver, reporter.notify, task, tuning, prepared.done)
+    launched = execute_run(prepared, of_race, reporter, follow=follow)
     result = analyse_tuning(launched.run, launched.launches)
     proofs: tuple[ArtefactProof, ...] = ()
     if request.emit and result.to_set is None:
@@ -463,43 +462,19 @@ def _about(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-class _RaceReporter(Struct, frozen=True):
-    """A reporter that also says, after each block, who is still in the race."""
-
-    reporter: Reporter
-    task: Task
-    tuning: RaceSetup
-    done: tuple[Launch, ...]
-
-    def notify(self, message: str) -> None:
-        """Show a message."""
-        self.reporter.notify(message)
-
-    def show_warnings(self, checks: Sequence[HostCheck]) -> None:
-        """Show the host checks that are warnings."""
-        self.reporter.show_warnings(checks)
-
-    @contextmanager
-    def show_run(
-        self, *, done: int, budget_s: float | None, time_left: TimeLeft
-    ) -> Iterator[Observer]:
-        """Show the progress of a run."""
-        with self.reporter.show_run(done=done, budget_s=budget_s, time_left=time_left) as observer:
-            yield _RaceObserver(observer, self.notify, self.task, self.tuning, self.done)
-
-
 class _RaceObserver:
-    """Passes the events of a run on, and follows the race."""
+    """Passes the events of a run on, and says after each block who is still in the race."""
 
     def __init__(
         self,
-        observer: Observer,
         notify: Notify,
         task: Task,
         tuning: RaceSetup,
         done: Sequence[Launch],
+        observer: Observer,
     ) -> None:
-        self._observer = observer
+        self.started, self.tick = observer.started, observer.tick
+        self._observer_ended = observer.ended
         self._notify = notify
         self._task = task
         self._tuning = tuning
@@ -510,13 +485,9 @@ class _RaceObserver:
             self._add(launch)
         self._state = self._race_state()
 
-    def started(self, job: Job, *, left: Mapping[str, int]) -> None:
-        """A launch starts."""
-        self._observer.started(job, left=left)
-
     def ended(self, launch: Launch) -> None:
         """A launch has ended; at the end of a block, say who is left."""
-        self._observer.ended(launch)
+        self._observer_ended(launch)
         if not self._launches and launch.status == "ok":
             note = budget_note(launch.duration_ns / 1e9, len(self._raced.cells), self._tuning.rule)
             if note is not None:
@@ -529,10 +500,6 @@ class _RaceObserver:
         ):
             self._state = self._race_state()
             self._notify(race_line(before, self._state, self._raced))
-
-    def tick(self) -> None:
-        """Called periodically during a launch."""
-        self._observer.tick()
 
     def _add(self, launch: Launch) -> None:
         takes_part = any(cell.key == launch.cell.key for cell in self._raced.cells)

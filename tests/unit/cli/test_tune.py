@@ -42,7 +42,7 @@ def raced(
         ),
         ("_prepare", lambda *_arguments: prepared),
         ("preflight", lambda *_arguments: prepared),
-        ("execute_run", lambda *_arguments: result),
+        ("execute_run", lambda *_arguments, **_options: result),
     ):
         monkeypatch.setattr(workflow_tune, name, stub)
     words = ["corebound", "tune", "a.yaml", "--out", str(folder / "tuned"), *options]
