@@ -81,8 +81,8 @@ def test_the_catalogue_lists_the_parameters_of_the_functions(
 ) -> None:
     parameters_of = {
         built_in.targets[framework]: {
-            name: kind.__name__
-            for name, kind in built_in.parameters.items()
+            name: parameter.kind.__name__
+            for name, parameter in built_in.parameters.items()
             # Without a value that it supports, a framework's function does not take it.
             if built_in.supported.get(framework, {}).get(name) != ()
         }

@@ -330,7 +330,7 @@ def _parameters(
 ) -> dict[str, str | int | float | bool]:
     """A cell's parameters, with the paths of files as the worker, in its own folder, finds them."""
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    files = frozenset[str]() if built_in is None else built_in.files
+    files = () if built_in is None else built_in.files
     return {
         name: str(PurePath(folder, str(value))) if name in files else value
         for name, value in cell.parameters

@@ -1,14 +1,17 @@
 """The built-in workloads: their functions, parameters and frameworks.
 
-Both the scenario checks and the worker read this table. A test compares every entry with
-the function that it names.
+The scenario checks and the plan of a cell read this table. A test compares every entry with the
+function that it names.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from corebound.scenario.fault_wording import join_words
 from corebound.scenario.traffic import BOUNDED_SHAPES, OPEN_SHAPES, Client, Shape
 
 # The number of different tokens of the served language model (`worker.workloads.shared.decoder`).
@@ -25,44 +28,93 @@ SHAPES_BY_PARAMETER: Mapping[str, frozenset[Shape]] = {
 
 
 Kind = type[bool] | type[int] | type[float] | type[str]
+_TYPE_NAMES: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+
+
+class Parameter(Struct, frozen=True, kw_only=True):
+    """A parameter of a workload: its type, and the values that it may have.
+
+    Attributes:
+        kind: Its type; a `float` must be above 0, and may be a whole number.
+        choices: The allowed texts; empty allows any.
+        least: The minimum of a whole number.
+        is_path: Whether it is a path, relative to the scenario file.
+    """
+
+    kind: Kind
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    is_path: bool = False
+
+    def correction(self, value: Any) -> str | None:
+        """How to correct a value; None if it is valid."""
+        if type(value) is not self.kind and not (self.kind is float and type(value) is int):
+            return f"Write {_TYPE_NAMES[self.kind]}."
+        if self.choices and value not in self.choices:
+            return f"Write {join_words(self.choices)}."
+        if self.least is not None and value < self.least:
+            return f"Write {self.least} or more."
+        return "Write a number above 0." if self.kind is float and value <= 0 else None
 
 
 class BuiltIn(Struct, frozen=True, kw_only=True):
     """A workload that comes with corebound.
 
     Attributes:
-        targets: For each framework, the `module:function` that sets the workload up.
-        parameters: The function's parameters, each with its type.
-        choices: The allowed values of some parameters.
-        least: The minimum of some parameters.
-        above_zero: The parameters that must be above 0 and may be fractions.
+        functions: For each framework, the `module:function` of `worker/workloads` that sets the
+            workload up.
+        parameters: The function's parameters, by name.
         required: The parameters that have no default.
         gpus: The maximum number of GPUs, for each framework in which the function also
             takes `gpus` and then computes on GPUs.
-        serves: Whether it is a server that requests are sent to; each target then names
+        serves: Whether it is a server that requests are sent to; each function is then
             the handler that answers them.
-        texts: The parameters that are any text, without choices.
-        files: Those of them that are paths, relative to the scenario file.
         supported: For each framework, the only choices of a parameter that it supports, if
             it does not support all of them.
     """
 
-    targets: dict[str, str]
-    parameters: dict[str, Kind]
-    choices: dict[str, tuple[str, ...]]
-    least: dict[str, int] = field(default_factory=dict)
-    above_zero: frozenset[str] = frozenset()
+    functions: Mapping[str, str]
+    parameters: Mapping[str, Parameter]
     required: tuple[str, ...] = ()
-    gpus: dict[str, int] = field(default_factory=dict)
+    gpus: Mapping[str, int] = {}
     serves: bool = False
-    texts: frozenset[str] = frozenset()
-    files: frozenset[str] = frozenset()
-    supported: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    supported: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
 
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """For each framework, the `module:function` that a worker imports."""
+        return {
+            name: f"corebound.worker.workloads.{function}"
+            for name, function in self.functions.items()
+        }
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The parameters that are paths."""
+        return tuple(name for name, parameter in self.parameters.items() if parameter.is_path)
+
+
+def _one_of(*choices: str) -> Parameter:
+    return Parameter(kind=str, choices=choices)
+
+
+def _from(least: int) -> Parameter:
+    return Parameter(kind=int, least=least)
+
+
+_ABOVE_ZERO, _FLAG = Parameter(kind=float), Parameter(kind=bool)
+_TEXT, _FILE = Parameter(kind=str), Parameter(kind=str, is_path=True)
+_FLOATS, _NETWORKS = _one_of("float32", "bfloat16"), _one_of("small", "large")
+_TYPES = _one_of("float32", "bfloat16", "int8")
 
 # The ways in which the runtimes of trained networks can run them, and which have each.
-_MODES = ("usual", "compiled", "no-spinning", "pinned", "unpinned", "throughput")
-_RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
+_MODES = _one_of("usual", "compiled", "no-spinning", "pinned", "unpinned", "throughput")
+_RUNTIMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "pytorch": {"dtype": ("float32", "bfloat16"), "mode": ("usual", "compiled")},
     "onnxruntime": {"dtype": ("float32", "int8"), "mode": ("usual", "no-spinning", "pinned")},
     "openvino": {
@@ -71,270 +123,224 @@ _RUNTIMES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "jax": {"dtype": ("float32", "bfloat16"), "mode": ("usual",)},
 }
-# PyTorch quantizes linear layers in each run, which ResNet-50 has one of.
-_ENCODER_RUNTIMES = _RUNTIMES | {
-    "pytorch": {**_RUNTIMES["pytorch"], "dtype": ("float32", "bfloat16", "int8")}
-}
 
 # The parameters that say how any server is loaded.
-_TRAFFIC: dict[str, Kind] = {
-    "traffic": str,
-    "concurrency": int,
-    "rate": float,
-    "query": int,
-    "bound_ms": float,
+_TRAFFIC = {
+    "traffic": _one_of(*get_args(Shape)),
+    "concurrency": _from(1),
+    "rate": _ABOVE_ZERO,
+    "query": _from(1),
+    "bound_ms": _ABOVE_ZERO,
 }
+_CLIENT = {"client": _one_of(*get_args(Client))}
 # Those of texts that a server of a language model gets and writes.
-_TEXTS: dict[str, Kind] = {
-    "context": int,
-    "prompt": int,
-    "output": int,
-    "spread": float,
-    "first_token_ms": float,
-    "per_token_ms": float,
+_TEXTS = {
+    "context": _from(32),
+    "prompt": _from(1),
+    "output": _from(1),
+    **dict.fromkeys(("spread", "first_token_ms", "per_token_ms"), _ABOVE_ZERO),
 }
-_ABOVE_ZERO = frozenset({"spread", "first_token_ms", "per_token_ms", "rate", "bound_ms"})
 
 # What every server of the user's own takes, besides the parameters that its command names.
-OWN_SERVER = BuiltIn(
-    targets={},
-    parameters=_TRAFFIC | _TEXTS | {"client": str},
-    choices={"traffic": get_args(Shape), "client": get_args(Client)},
-    least={"context": 32, "prompt": 1, "output": 1, "concurrency": 1, "query": 1},
-    above_zero=_ABOVE_ZERO,
-    serves=True,
-)
+OWN_SERVER = BuiltIn(functions={}, parameters=_TRAFFIC | _TEXTS | _CLIENT, serves=True)
 
-BUILT_IN: dict[str, BuiltIn] = {
+BUILT_IN: Mapping[str, BuiltIn] = {
     "resnet50-inference": BuiltIn(
-        targets={
-            "pytorch": "corebound.worker.workloads.resnet50_pytorch:inference",
-            "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:resnet50",
-            "openvino": "corebound.worker.workloads.inference_openvino:resnet50",
-            "jax": "corebound.worker.workloads.resnet50_jax:inference",
+        functions={
+            "pytorch": "resnet50_pytorch:inference",
+            "onnxruntime": "inference_onnxruntime:resnet50",
+            "openvino": "inference_openvino:resnet50",
+            "jax": "resnet50_jax:inference",
         },
-        parameters={"batch": int, "image": int, "dtype": str, "mode": str},
-        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": _MODES},
-        least={"batch": 1, "image": 1},
+        parameters={"batch": _from(1), "image": _from(1), "dtype": _TYPES, "mode": _MODES},
         supported=_RUNTIMES,
     ),
     "image-serving": BuiltIn(
-        targets={
-            "torchserve": "corebound.worker.workloads.served_classifier_torchserve:Handler",
-            "litserve": "corebound.worker.workloads.served_classifier_litserve:Classifier",
-            "fastapi": "corebound.worker.workloads.served_classifier_fastapi:application",
+        functions={
+            "torchserve": "served_classifier_torchserve:Handler",
+            "litserve": "served_classifier_litserve:Classifier",
+            "fastapi": "served_classifier_fastapi:application",
         },
         parameters={
-            "model": str,
-            "image": int,
-            "runtime": str,
+            "model": _one_of("resnet18", "resnet50"),
+            "image": _from(32),
+            "runtime": _one_of("pytorch", "onnxruntime"),
             **_TRAFFIC,
-            "client": str,
+            **_CLIENT,
         },
-        choices={
-            "model": ("resnet18", "resnet50"),
-            "runtime": ("pytorch", "onnxruntime"),
-            "traffic": get_args(Shape),
-            "client": get_args(Client),
-        },
-        least={"image": 32, "concurrency": 1, "query": 1},
-        above_zero=frozenset({"rate", "bound_ms"}),
         required=("model", "image"),
         serves=True,
         supported={name: {"runtime": ("pytorch",)} for name in ("torchserve", "litserve")},
     ),
     "text-serving": BuiltIn(
-        targets={
-            "fastapi": "corebound.worker.workloads.served_decoder_fastapi:application",
-            "llama-server": "corebound.worker.workloads.served_decoder_llama_server:main",
+        functions={
+            "fastapi": "served_decoder_fastapi:application",
+            "llama-server": "served_decoder_llama_server:main",
         },
-        parameters=_TEXTS | {"slots": int, "dtype": str} | _TRAFFIC,
-        choices={"dtype": ("float32", "int8"), "traffic": get_args(Shape)},
-        least={
-            "context": 32,
-            "prompt": 1,
-            "output": 1,
-            "slots": 1,
-            "concurrency": 1,
-            "query": 1,
-        },
-        above_zero=_ABOVE_ZERO,
+        parameters=_TEXTS | {"slots": _from(1), "dtype": _one_of("float32", "int8")} | _TRAFFIC,
         required=("context", "prompt", "output"),
         serves=True,
         supported={"fastapi": {"dtype": ("float32",)}},
     ),
     "gemm": BuiltIn(
-        targets={
-            "numpy": "corebound.worker.workloads.gemm_numpy:product",
-            "pytorch": "corebound.worker.workloads.gemm_pytorch:product",
-        },
-        parameters={"size": int, "dtype": str},
-        choices={"dtype": ("float32", "float64")},
-        least={"size": 1},
+        functions={"numpy": "gemm_numpy:product", "pytorch": "gemm_pytorch:product"},
+        parameters={"size": _from(1), "dtype": _one_of("float32", "float64")},
         gpus={"pytorch": 1},
     ),
     "gemm-blas": BuiltIn(
-        targets={"numpy": "corebound.worker.workloads.gemm_blas_numpy:product"},
-        parameters={"size": int, "dtype": str, "blas": str},
-        choices={"dtype": ("float32", "float64"), "blas": ("openblas", "mkl")},
-        least={"size": 1},
+        functions={"numpy": "gemm_blas_numpy:product"},
+        parameters={
+            "size": _from(1),
+            "dtype": _one_of("float32", "float64"),
+            "blas": _one_of("openblas", "mkl"),
+        },
     ),
     "image-training": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.image_training_pytorch:step"},
-        parameters={"model": str, "batch": int, "image": int},
-        choices={"model": ("small", "large")},
-        least={"batch": 2, "image": 64},
+        functions={"pytorch": "image_training_pytorch:step"},
+        parameters={"model": _NETWORKS, "batch": _from(2), "image": _from(64)},
         gpus={"pytorch": 1},
     ),
     "image-pipeline": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.image_pipeline_pytorch:step"},
+        functions={"pytorch": "image_pipeline_pytorch:step"},
         parameters={
-            "model": str,
-            "preprocessing": str,
-            "loaders": int,
-            "batch": int,
-            "image": int,
+            "model": _NETWORKS,
+            "preprocessing": _one_of("light", "heavy"),
+            "loaders": _from(0),
+            "batch": _from(2),
+            "image": _from(64),
         },
-        choices={"model": ("small", "large"), "preprocessing": ("light", "heavy")},
-        least={"loaders": 0, "batch": 2, "image": 64},
         gpus={"pytorch": 1},
     ),
     "checkpoint-training": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.checkpoint_pytorch:epoch"},
-        parameters={"model": str, "steps": int, "every": int, "batch": int},
-        choices={"model": ("small", "large")},
-        least={"steps": 1, "every": 0, "batch": 2},
+        functions={"pytorch": "checkpoint_pytorch:epoch"},
+        parameters={"model": _NETWORKS, "steps": _from(1), "every": _from(0), "batch": _from(2)},
     ),
     "distributed-training": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.distributed_pytorch:step"},
-        parameters={"method": str, "processes": int, "model": str, "batch": int},
-        choices={"method": ("ddp", "dp"), "model": ("small", "large")},
-        least={"processes": 1, "batch": 2},
+        functions={"pytorch": "distributed_pytorch:step"},
+        parameters={
+            "method": _one_of("ddp", "dp"),
+            "processes": _from(1),
+            "model": _NETWORKS,
+            "batch": _from(2),
+        },
         gpus={"pytorch": 64},
     ),
     "hourglass-training": BuiltIn(
-        targets={
-            "pytorch": "corebound.worker.workloads.hourglass_pytorch:step",
-            "tensorflow": "corebound.worker.workloads.hourglass_tensorflow:step",
+        functions={"pytorch": "hourglass_pytorch:step", "tensorflow": "hourglass_tensorflow:step"},
+        parameters={
+            "stacks": _from(1),
+            "channels": _from(16),
+            "image": _from(128),
+            "batch": _from(2),
+            "dropout": _one_of("plain", "cheap", "none"),
         },
-        parameters={"stacks": int, "channels": int, "image": int, "batch": int, "dropout": str},
-        choices={"dropout": ("plain", "cheap", "none")},
-        least={"stacks": 1, "channels": 16, "image": 128, "batch": 2},
     ),
     "mobilenet-inference": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.mobilenet_pytorch:inference"},
-        parameters={"batch": int, "image": int, "dtype": str, "mode": str},
-        choices={"dtype": ("float32", "bfloat16"), "mode": ("usual", "compiled")},
-        least={"batch": 1, "image": 1},
+        functions={"pytorch": "mobilenet_pytorch:inference"},
+        parameters={
+            "batch": _from(1),
+            "image": _from(1),
+            "dtype": _FLOATS,
+            "mode": _one_of("usual", "compiled"),
+        },
     ),
     "encoder-inference": BuiltIn(
-        targets={
-            "pytorch": "corebound.worker.workloads.encoder_pytorch:inference",
-            "onnxruntime": "corebound.worker.workloads.inference_onnxruntime:encoder",
-            "openvino": "corebound.worker.workloads.inference_openvino:encoder",
-            "jax": "corebound.worker.workloads.encoder_jax:inference",
+        functions={
+            "pytorch": "encoder_pytorch:inference",
+            "onnxruntime": "inference_onnxruntime:encoder",
+            "openvino": "inference_openvino:encoder",
+            "jax": "encoder_jax:inference",
         },
-        parameters={"batch": int, "sequence": int, "layers": int, "dtype": str, "mode": str},
-        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": _MODES},
-        least={"batch": 1, "sequence": 1, "layers": 1},
-        supported=_ENCODER_RUNTIMES,
+        parameters={
+            **dict.fromkeys(("batch", "sequence", "layers"), _from(1)),
+            "dtype": _TYPES,
+            "mode": _MODES,
+        },
+        # PyTorch quantizes linear layers in each run, which ResNet-50 has one of.
+        supported={**_RUNTIMES, "pytorch": {"mode": _RUNTIMES["pytorch"]["mode"]}},
     ),
     "onnx-inference": BuiltIn(
-        targets={
-            name: f"corebound.worker.workloads.inference_{name}:from_file"
-            for name in ("onnxruntime", "openvino")
-        },
-        parameters={"model": str, "shapes": str, "below": int, "mode": str},
-        choices={"mode": _MODES},
-        least={"below": 1},
+        functions={name: f"inference_{name}:from_file" for name in ("onnxruntime", "openvino")},
+        parameters={"model": _FILE, "shapes": _TEXT, "below": _from(1), "mode": _MODES},
         required=("model",),
-        texts=frozenset({"model", "shapes"}),
-        files=frozenset({"model"}),
         supported={name: {"mode": modes["mode"]} for name, modes in _RUNTIMES.items()},
     ),
     "lstm-inference": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.lstm_pytorch:inference"},
-        parameters={"batch": int, "sequence": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
-        least={"batch": 1, "sequence": 1},
+        functions={"pytorch": "lstm_pytorch:inference"},
+        parameters={"batch": _from(1), "sequence": _from(1), "dtype": _FLOATS},
     ),
     "recommender-inference": BuiltIn(
-        targets={"pytorch": "corebound.worker.workloads.recommender_pytorch:inference"},
-        parameters={"batch": int, "dtype": str},
-        choices={"dtype": ("float32", "bfloat16")},
-        least={"batch": 1},
+        functions={"pytorch": "recommender_pytorch:inference"},
+        parameters={"batch": _from(1), "dtype": _FLOATS},
     ),
     "decoder-inference": BuiltIn(
-        targets={
-            "pytorch": "corebound.worker.workloads.decoder_pytorch:inference",
-            "llama-cpp": "corebound.worker.workloads.decoder_llama_cpp:inference",
+        functions={
+            "pytorch": "decoder_pytorch:inference",
+            "llama-cpp": "decoder_llama_cpp:inference",
         },
         parameters={
-            "batch": int,
-            "context": int,
-            "prompt": int,
-            "dtype": str,
-            "mode": str,
-            "model": str,
+            "batch": _from(1),
+            "context": _from(1),
+            "prompt": _from(0),
+            "dtype": _TYPES,
+            "mode": _one_of("usual", "pinned"),
+            "model": _FILE,
         },
-        choices={"dtype": ("float32", "bfloat16", "int8"), "mode": ("usual", "pinned")},
-        least={"batch": 1, "context": 1, "prompt": 0},
-        texts=frozenset({"model"}),
-        files=frozenset({"model"}),
         supported={
             "pytorch": {"dtype": ("float32", "bfloat16"), "mode": ("usual",), "model": ()},
-            "llama-cpp": {"dtype": ("float32", "int8"), "mode": ("usual", "pinned")},
+            "llama-cpp": {"dtype": ("float32", "int8")},
         },
     ),
     "small-network-training": BuiltIn(
-        targets={
-            "mindspore": "corebound.worker.workloads.small_network_mindspore:training",
-            "tensorflow": "corebound.worker.workloads.small_network_tensorflow:training",
-            "pytorch": "corebound.worker.workloads.small_network_pytorch:training",
+        functions={
+            name: f"small_network_{name}:training"
+            for name in ("mindspore", "tensorflow", "pytorch")
         },
         parameters={
-            "batch": int,
-            "width": int,
-            "layers": int,
-            "mode": str,
-            "dispatch_threads": int,
-            "blocking": bool,
+            **dict.fromkeys(("batch", "width", "layers"), _from(1)),
+            "mode": _one_of("usual", "graph", "eager"),
+            "dispatch_threads": _from(0),
+            "blocking": _FLAG,
         },
-        choices={"mode": ("usual", "graph", "eager")},
-        least={"batch": 1, "width": 1, "layers": 1, "dispatch_threads": 0},
     ),
     "tree-training": BuiltIn(
-        targets={
-            "scikit-learn": "corebound.worker.workloads.trees_scikit_learn:training",
-            "xgboost": "corebound.worker.workloads.trees_xgboost:training",
-            "lightgbm": "corebound.worker.workloads.trees_lightgbm:training",
+        functions={
+            "scikit-learn": "trees_scikit_learn:training",
+            "xgboost": "trees_xgboost:training",
+            "lightgbm": "trees_lightgbm:training",
         },
-        parameters={"model": str, "rows": int, "columns": int, "trees": int},
-        choices={"model": ("boosting", "forest")},
-        least={"rows": 1000, "columns": 5, "trees": 1},
+        parameters={
+            "model": _one_of("boosting", "forest"),
+            "rows": _from(1000),
+            "columns": _from(5),
+            "trees": _from(1),
+        },
     ),
     "checkpoint-saving": BuiltIn(
-        targets={"mindspore": "corebound.worker.workloads.checkpoint_mindspore:checkpointing"},
-        parameters={"width": int, "layers": int, "steps": int, "asynchronous": bool},
-        choices={},
-        least={"width": 1, "layers": 1, "steps": 0},
+        functions={"mindspore": "checkpoint_mindspore:checkpointing"},
+        parameters={
+            "width": _from(1),
+            "layers": _from(1),
+            "steps": _from(0),
+            "asynchronous": _FLAG,
+        },
     ),
     "rectangular-gemm": BuiltIn(
-        targets={"mindspore": "corebound.worker.workloads.rectangular_gemm_mindspore:product"},
-        parameters={"rows": int, "inner": int, "columns": int, "dtype": str},
-        choices={"dtype": ("float32", "float16")},
-        least={"rows": 1, "inner": 1, "columns": 1},
+        functions={"mindspore": "rectangular_gemm_mindspore:product"},
+        parameters={
+            **dict.fromkeys(("rows", "inner", "columns"), _from(1)),
+            "dtype": _one_of("float32", "float16"),
+        },
     ),
     "classifier-training": BuiltIn(
-        targets={"mindspore": "corebound.worker.workloads.classifier_mindspore:training"},
-        parameters={"batch": int, "features": int, "classes": int},
-        choices={},
-        least={"batch": 1, "features": 1, "classes": 2},
+        functions={"mindspore": "classifier_mindspore:training"},
+        parameters={"batch": _from(1), "features": _from(1), "classes": _from(2)},
     ),
     "dataset-pipeline": BuiltIn(
-        targets={"mindspore": "corebound.worker.workloads.dataset_mindspore:pipeline"},
-        parameters={"batch": int, "image": int, "batches": int, "loaders": int, "autotune": bool},
-        choices={},
-        least={"batch": 1, "image": 1, "batches": 1, "loaders": 1},
+        functions={"mindspore": "dataset_mindspore:pipeline"},
+        parameters={
+            **dict.fromkeys(("batch", "image", "batches", "loaders"), _from(1)),
+            "autotune": _FLAG,
+        },
     ),
 }

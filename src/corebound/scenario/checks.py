@@ -4,7 +4,6 @@ import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from corebound.errors import InputError
 from corebound.scenario import matrix
@@ -399,7 +398,7 @@ def _framework(
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     if built_in is not None and name is None and framework_setting.value is None:
         what = f"`{workload}` needs an environment."
-        yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
+        yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.functions])}."
         return
     framework = framework_setting.value or framework_of(name or HOST)
     if isinstance(workload, ServerWorkload):
@@ -419,9 +418,9 @@ def _framework(
         ]
         yield path, what, f"Write `workload:` with {join_words(servers)}, or another environment."
         return
-    if built_in is not None and framework not in built_in.targets:
+    if built_in is not None and framework not in built_in.functions:
         what = f"`{workload}` does not run in {_name_of(framework)}."
-        yield path, what, f"It runs in {join_words([*built_in.targets])}."
+        yield path, what, f"It runs in {join_words([*built_in.functions])}."
     elif built_in is not None:
         yield from _gpus(
             settings["gpus"], str(workload), built_in.gpus.get(framework, 0), framework
@@ -463,7 +462,7 @@ def _supported(point: matrix.Point, scenario: Scenario) -> Iterator[Flaw]:
         parameter = point.parameters.get(name)
         if (
             parameter is not None
-            and parameter.value in built_in.choices.get(name, (parameter.value,))
+            and parameter.value in (built_in.parameters[name].choices or (parameter.value,))
             and parameter.value not in choices
         ):
             what = f"`{name}: {parameter.text}` does not apply to {framework}."
@@ -565,34 +564,9 @@ def _built_in_parameter(
         fix = f"It has {join_words([*built_in.parameters], 'and')}."
         what = f"`{workload}` has no parameter `{printable(name)}`."
         yield parameter.path, what, f"Did you mean `{close}`?" if close else fix
-    elif (correction := _correction(built_in, name, parameter.value)) is not None:
+    elif (correction := built_in.parameters[name].correction(parameter.value)) is not None:
         written = f"{printable(name)}: {printable(parameter.text)}"
         yield parameter.path, f"`{written}` is not what `{workload}` takes.", correction
-
-
-def _correction(built_in: BuiltIn, name: str, value: Any) -> str | None:
-    """How to correct the value of a workload's parameter; None if it is valid."""
-    kind = built_in.parameters[name]
-    choices, minimum = built_in.choices.get(name), built_in.least.get(name)
-    if not _has_type(kind, value):
-        return f"Write {_TYPE_NAMES[kind]}."
-    if choices is not None and value not in choices:
-        return f"Write {join_words(choices)}."
-    if minimum is not None and value < minimum:
-        return f"Write {minimum} or more."
-    return "Write a number above 0." if name in built_in.above_zero and value <= 0 else None
-
-
-_TYPE_NAMES: dict[type, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-}
-
-
-def _has_type(kind: type, value: Any) -> bool:
-    return type(value) is kind or (kind is float and type(value) is int)
 
 
 def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
