@@ -163,33 +163,21 @@ def confirm_changes(
         documents.CONFIRMATIONS.keep(confirmation, records)
 
 
-def _confirmation(
-    change: Change,
-    *,
-    answer: Answer,
-    how: str,
-    both: bool = False,
-    run: str | None = None,
-    ratio: float | None = None,
-    interval: tuple[float, float] | None = None,
-) -> Confirmation:
+def _impossible(change: Change, how: str, *, run: str | None = None) -> Confirmation:
+    """A confirmation without a measurement, whose result takes the place of the answer."""
     return Confirmation(
         schema=CONFIRMATION_SCHEMA,
         id=change.id,
         location=change.location,
         at=clock.timestamp(),
         last_point=change.series.points[-1].at,
-        answer=answer,
-        both=both,
+        answer="impossible",
+        both=False,
         how=how,
         run=run,
-        ratio=ratio,
-        interval=interval,
+        ratio=None,
+        interval=None,
     )
-
-
-def _impossible(change: Change, how: str, *, run: str | None = None) -> Confirmation:
-    return _confirmation(change, answer="impossible", how=how, run=run)
 
 
 def confirm_by_commits(
@@ -202,13 +190,11 @@ def confirm_by_commits(
         comparison, direction=change.change_point.direction, ratio=change.change_point.ratio
     )
     _require_time(answer, result.ending, comparison.pairs)
-    return _confirmation(
-        change,
+    how = f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
+    return replace(
+        _impossible(change, f"{how} {comparison.pairs} launches of each", run=result.run.id),
         answer=answer,
-        how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured interleaved,"
-        f" {comparison.pairs} launches of each",
         both=True,
-        run=result.run.id,
         ratio=1 / comparison.speedup_ratio,
         interval=None if bounds is None else (1 / bounds.high, 1 / bounds.low),
     )
@@ -319,12 +305,11 @@ def _confirm_by_present_state(
         ratio=change.change_point.ratio,
     )
     _require_time(answer, result.ending, len(point.launches))
-    return _confirmation(
-        change,
+    how = f"the checked-out commit was measured again with {len(point.launches)} launches and"
+    how += f" compared with {len(good)} good nightly runs; the good commit was not measured"
+    return replace(
+        _impossible(change, how, run=new_run),
         answer=answer,
-        how=f"the checked-out commit was measured again with {len(point.launches)} launches and"
-        f" compared with {len(good)} good nightly runs; the good commit was not measured",
-        run=new_run,
         ratio=point.value / level,
         interval=None if point.bounds is None else (low / level, high / level),
     )

@@ -314,122 +314,110 @@ def publish_to_branch(
         HostError: git is not installed.
         LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
     """
-    repository = _Repository(folder=folder)
-    _check_branch(repository, name, remote)
-    local = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
-    remote_tip = _last_of_remote(repository, name, remote) if remote else local
+    _check_branch(folder, name, remote)
+    local = git.query(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+    remote_tip = _last_of_remote(folder, name, remote) if remote else local
     with scratch.scratch_folder() as temporary:
-        tree = _tree(repository, site, remote_tip, temporary)
+        tree = _tree(folder, site, remote_tip, temporary)
     parent = f"{remote_tip}^"
     if (
         remote_tip is not None
-        and repository.do("rev-parse", f"{remote_tip}^{{tree}}") == tree
-        and not (squash and repository.query("rev-parse", "--verify", "--quiet", parent))
+        and _git(folder, "rev-parse", f"{remote_tip}^{{tree}}") == tree
+        and not (squash and git.query(folder, "rev-parse", "--verify", "--quiet", parent))
     ):
         sha = remote_tip
     else:
         parents = () if squash or remote_tip is None else ("-p", remote_tip)
-        sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
+        sha = _git(folder, "commit-tree", tree, *parents, "-m", f"Site of {site.at}")
     if remote and sha != remote_tip:
         # Push only if the remote is still at the parent commit, so that no other push is lost.
         lease = f"--force-with-lease=refs/heads/{name}:{remote_tip or ''}"
-        repository.do("push", "--quiet", lease, remote, f"{sha}:refs/heads/{name}")
+        _git(folder, "push", "--quiet", lease, remote, f"{sha}:refs/heads/{name}")
     if sha != local:
-        repository.do("update-ref", f"refs/heads/{name}", sha, local or _NO_REFERENCE)
+        _git(folder, "update-ref", f"refs/heads/{name}", sha, local or _NO_REFERENCE)
     is_new = sha != remote_tip
     pushed_to = remote if is_new else None
     return Publication(branch=name, commit=sha, is_new=is_new, pushed_to=pushed_to)
 
 
-class _Repository(Struct, frozen=True, kw_only=True):
-    """Runs git in one folder."""
+def _git(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> str:
+    """Run git and return its output.
 
-    folder: Path
-
-    def do(self, *arguments: str, stdin: str = "", **environment: str) -> str:
-        """Run git and return its output.
-
-        Raises:
-            LaunchError: git fails.
-        """
-        environment = {**self._identity(), **environment}
-        result = git.run(self.folder, *arguments, stdin=os.fsencode(stdin), environment=environment)
-        if not result.succeeded:
-            raise LaunchError(
-                what=f"git {arguments[0]} failed: {result.error}",
-                where=str(self.folder),
-                fix="The branch is unchanged. Fix what git reports, and publish again.",
-            )
-        return result.text
-
-    def query(self, *arguments: str) -> str | None:
-        """Run git and return its output; None if it fails."""
-        result = git.run(self.folder, *arguments)
-        return result.text if result.succeeded else None
-
-    def _identity(self) -> dict[str, str]:
-        """A committer identity if git has none, as in continuous integration."""
-        if "GIT_COMMITTER_EMAIL" in os.environ or self.query("config", "user.email") is not None:
-            return {}
-        return {
+    Raises:
+        LaunchError: git fails.
+    """
+    if (
+        "GIT_COMMITTER_EMAIL" not in os.environ
+        and git.query(folder, "config", "user.email") is None
+    ):
+        # As in continuous integration.
+        environment |= {
             f"GIT_{role}_{what}": value
             for role in ("AUTHOR", "COMMITTER")
             for what, value in (("NAME", "corebound"), ("EMAIL", "corebound@localhost"))
         }
+    result = git.run(folder, *arguments, stdin=os.fsencode(stdin), environment=environment)
+    if not result.succeeded:
+        raise LaunchError(
+            what=f"git {arguments[0]} failed: {result.error}",
+            where=str(folder),
+            fix="The branch is unchanged. Fix what git reports, and publish again.",
+        )
+    return result.text
 
 
-def _check_branch(repository: _Repository, name: str, remote: str | None) -> None:
-    if repository.query("rev-parse", "--git-dir") is None:
+def _check_branch(folder: Path, name: str, remote: str | None) -> None:
+    if not git.run(folder, "rev-parse", "--git-dir").succeeded:
         raise InputError(
             what="not a git repository.",
-            where=str(repository.folder),
+            where=str(folder),
             fix="Name a repository with --repo, or publish to a folder with --to.",
         )
-    if repository.query("check-ref-format", "--branch", name) is None:
+    if git.query(folder, "check-ref-format", "--branch", name) is None:
         raise InputError(
             what=f"`{name}` is not a valid branch name.",
             where="--branch",
             fix="Use a name like gh-pages.",
         )
-    if remote and repository.query("remote", "get-url", remote) is None:
+    if remote and git.query(folder, "remote", "get-url", remote) is None:
         raise InputError(
             what=f"no remote `{remote}`.",
-            where=str(repository.folder),
+            where=str(folder),
             fix="Name one that `git remote` lists.",
         )
-    worktrees = repository.do("worktree", "list", "--porcelain").splitlines()
+    worktrees = _git(folder, "worktree", "list", "--porcelain").splitlines()
     if f"branch refs/heads/{name}" in worktrees:
         raise InputError(
             what=f"the branch {name} is checked out; its files would appear as changed.",
-            where=str(repository.folder),
+            where=str(folder),
             fix="Publish to another branch, or check out another one in that worktree.",
         )
 
 
-def _last_of_remote(repository: _Repository, name: str, remote: str) -> str | None:
+def _last_of_remote(folder: Path, name: str, remote: str) -> str | None:
     """Fetch the branch's last commit from the remote; None if it has no such branch."""
-    references = repository.do("ls-remote", remote, f"refs/heads/{name}").split()
+    references = _git(folder, "ls-remote", remote, f"refs/heads/{name}").split()
     if not references:
         return None
-    repository.do("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
+    _git(folder, "fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
     return references[0]
 
 
-def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -> str:
+def _tree(folder: Path, site: Site, last: str | None, temporary: Path) -> str:
     """Write the site's files and the kept ones as a tree, through a separate index."""
-    index = {"GIT_INDEX_FILE": str(folder / "index")}
-    empty = folder / "empty"
+    index = {"GIT_INDEX_FILE": str(temporary / "index")}
+    empty = temporary / "empty"
     empty.touch()
     files = {name: file.resolve() for name, file in site.files() if name != MARKER}
     files[NO_JEKYLL] = empty
     # Store the bytes unchanged: the user's line-ending settings and filters must not apply.
-    blobs = repository.do(
-        "hash-object", "-w", "--no-filters", "--stdin-paths",
+    blobs = _git(
+        folder, "hash-object", "-w", "--no-filters", "--stdin-paths",
         stdin="".join(f"{file}\n" for file in files.values()),
     ).split()  # fmt: skip
     lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
     if last is not None:
-        kept_files = repository.do("ls-tree", last, "--", *KEPT_FILES).splitlines()
+        kept_files = _git(folder, "ls-tree", last, "--", *KEPT_FILES).splitlines()
         # Lines of `ls-tree` include the type, which an index line does not.
         lines += [
             line.replace(" blob ", " ", 1)
@@ -437,5 +425,5 @@ def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -
             if line.partition("\t")[2] not in files
         ]
     entries = "".join(f"{line}\0" for line in lines)
-    repository.do("update-index", "-z", "--index-info", stdin=entries, **index)
-    return repository.do("write-tree", **index)
+    _git(folder, "update-index", "-z", "--index-info", stdin=entries, **index)
+    return _git(folder, "write-tree", **index)
