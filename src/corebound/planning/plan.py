@@ -16,7 +16,7 @@ from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.planning.servers import traffic_of
 from corebound.scenario import models
-from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.builtin_workloads import built_in_of
 from corebound.scenario.cell import HOST, Cell, is_project
 from corebound.scenario.files import beside_scenario, name_in_working_directory
 from corebound.scenario.matrix import axis_text
@@ -329,7 +329,7 @@ def _parameters(
     workload: AnyWorkload, cell: Cell, folder: str
 ) -> dict[str, str | int | float | bool]:
     """A cell's parameters, with the paths of files as the worker, in its own folder, finds them."""
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    built_in = built_in_of(workload)
     files = () if built_in is None else built_in.files
     return {
         name: str(PurePath(folder, str(value))) if name in files else value
@@ -345,5 +345,5 @@ def _warm_up(warmup: models.Warmup) -> tuple[int, int]:
 
 
 def _target(workload: str, cell: Cell) -> str:
-    built_in = BUILT_IN.get(workload)
+    built_in = built_in_of(workload)
     return workload if built_in is None else built_in.targets[cell.framework]

@@ -344,3 +344,8 @@ BUILT_IN: Mapping[str, BuiltIn] = {
         },
     ),
 }
+
+
+def built_in_of(workload: object) -> BuiltIn | None:
+    """The built-in that a scenario's `workload` names; None if it is something else."""
+    return BUILT_IN.get(workload) if isinstance(workload, str) else None

@@ -12,6 +12,7 @@ from corebound.scenario.builtin_workloads import (
     OWN_SERVER,
     SHAPES_BY_PARAMETER,
     BuiltIn,
+    built_in_of,
 )
 from corebound.scenario.cell import (
     HOST,
@@ -277,7 +278,7 @@ def check_points_files(
     scenario: Scenario, points: Sequence[matrix.Point], exists: FileFinder
 ) -> Iterator[Flaw]:
     """Check that models exist."""
-    built_in = BUILT_IN.get(scenario.workload) if isinstance(scenario.workload, str) else None
+    built_in = built_in_of(scenario.workload)
     named = {
         parameter.path: parameter.text
         for point in points
@@ -395,7 +396,7 @@ def _framework(
         yield environment.path, what, f"Write `{name.rpartition('.')[0]}`."
         return
     workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    built_in = built_in_of(workload)
     if built_in is not None and name is None and framework_setting.value is None:
         what = f"`{workload}` needs an environment."
         yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.functions])}."
@@ -448,7 +449,7 @@ def _unnamed_framework(environment: str, find: EnvironmentFinder) -> tuple[str, 
 def _supported(point: matrix.Point, scenario: Scenario) -> Iterator[Flaw]:
     """Check required parameters, and those of which a framework supports only some choices."""
     workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    built_in = built_in_of(workload)
     if built_in is None:
         return
     # Those of a server are checked with its traffic.
@@ -507,10 +508,8 @@ def _name_of(framework: Framework) -> str:
 
 def _declaration(scenario: Scenario) -> BuiltIn | None:
     """What its workload takes; None if only a function or a command says it."""
-    workload = scenario.workload
-    if isinstance(workload, ServerWorkload):
-        return OWN_SERVER
-    return BUILT_IN.get(workload) if isinstance(workload, str) else None
+    is_own = isinstance(scenario.workload, ServerWorkload)
+    return OWN_SERVER if is_own else built_in_of(scenario.workload)
 
 
 def _parameters(

@@ -1,6 +1,7 @@
 """Generate the JSON Schema of scenario files, for editors, from the models."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,31 +18,27 @@ def schema() -> dict[str, Any]:
     It covers keys, types and allowed words. Only `load` checks how they combine.
     `load` also rejects everything that the schema rejects.
     """
-    document = Scenario.model_json_schema(by_alias=True)
-    parts: dict[str, Any] = document["$defs"]
-    parts["Matrix"]["properties"] = _axes(parts["Matrix"]["properties"])
-    for part in (document, *parts.values()):
-        is_matrix = part is parts["Matrix"]
-        part["properties"] = {
-            name: _slim(key, may_be_null=not is_matrix and is_nullable(name))
-            for name, key in part["properties"].items()
-        }
-        del part["title"]
-    description = document.pop("description")
-    return {
-        "$schema": DIALECT,
-        "title": "A corebound scenario",
-        "description": description,
-        **document,
-    }
+    return schema_of(Scenario, title="A corebound scenario", may_be_null=is_nullable)
 
 
-def schema_of(model: type[BaseModel], *, title: str) -> dict[str, Any]:
-    """The JSON Schema of a file whose keys have no null values."""
+def schema_of(
+    model: type[BaseModel],
+    *,
+    title: str,
+    may_be_null: Callable[[str], bool] = lambda _key: False,
+) -> dict[str, Any]:
+    """The JSON Schema of a file.
+
+    Args:
+        may_be_null: Whether a key may have no value; an axis never is without one.
+    """
     document = model.model_json_schema(by_alias=True)
-    for part in (document, *document.get("$defs", {}).values()):
+    for name, part in {"": document, **document.get("$defs", {})}.items():
+        is_matrix = name == "Matrix"
+        keys = _axes(part["properties"]) if is_matrix else part["properties"]
         part["properties"] = {
-            name: _slim(key, may_be_null=False) for name, key in part["properties"].items()
+            key: _slim(described, may_be_null=not is_matrix and may_be_null(key))
+            for key, described in keys.items()
         }
         del part["title"]
     description = document.pop("description")
