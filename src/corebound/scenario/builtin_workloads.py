@@ -53,7 +53,8 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
     def correction(self, value: Any) -> str | None:
         """How to correct a value; None if it is valid."""
-        if type(value) is not self.kind and not (self.kind is float and type(value) is int):
+        # `bool` is a kind of `int`, and each value has the kind that it is written as.
+        if type(value) not in ({int, float} if self.kind is float else {self.kind}):
             return f"Write {_TYPE_NAMES[self.kind]}."
         if self.choices and value not in self.choices:
             return f"Write {join_words(self.choices)}."

@@ -27,7 +27,7 @@ from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.settings import SETTINGS
 from corebound.workflow import scenarios
 from corebound.workflow.prepare import RunRequest
-from corebound.workflow.projects import Notify
+from corebound.workflow.projects import Notify, about
 from corebound.workflow.scenarios import LoadedScenario
 
 # The length of a hash abbreviated by git, with room for large repositories.
@@ -320,14 +320,10 @@ def make_environments(loaded: Sequence[LoadedScenario], notify: Notify) -> dict[
             continue
         try:
             folder = scenarios.folder_of(name, loaded)
-            environments.make(name, folder, partial(_notify_about, notify, name))
+            environments.make(name, folder, about(name, notify))
         except InputError:
             raise
         except CoreboundError as error:
             notify(f"{name}: {error.what.splitlines()[0]}")
             unmade[name] = CannotRun(what=error.what, fix=error.fix, cause="build")
     return unmade
-
-
-def _notify_about(notify: Notify, name: str, message: str) -> None:
-    notify(f"{name}: {message}")

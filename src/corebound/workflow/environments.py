@@ -1,7 +1,6 @@
 """`corebound environment` without a terminal: list, create and remove environments."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from corebound.launch.environments import EnvironmentStatus
 from corebound.launch.existing_environments import is_existing
 from corebound.scenario.cell import is_project
 from corebound.workflow import scenarios
+from corebound.workflow.projects import about
 
 
 class MadeEnvironment(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def make_environments(
     wheels = None if wheelhouse is None else Path(wheelhouse)
     all_made = []
     for name, folder in folders.items():
-        made = launch.make(name, folder, partial(_tell, notify, name), wheelhouse=wheels)
+        made = launch.make(name, folder, about(name, notify), wheelhouse=wheels)
         environment = MadeEnvironment(
             name=name, packages=made.lock.packages, python=str(made.python)
         )
@@ -83,11 +83,6 @@ def make_environments(
         if ready is not None:
             ready(environment)
     return tuple(all_made)
-
-
-def _tell(notify: Callable[[str], object] | None, name: str, message: str) -> None:
-    if notify is not None:
-        notify(f"{name}: {message}")
 
 
 def _needed(files: Sequence[Path]) -> dict[str, Path]:

@@ -28,10 +28,15 @@ Notify = Callable[[str], None]
 
 def notifier(notify: Callable[[str], object] | None) -> Notify:
     """Pass each message to a function; None shows nothing."""
+    return about("", notify)
+
+
+def about(name: str, notify: Callable[[str], object] | None) -> Notify:
+    """Pass each message on with a name before it; None shows nothing."""
 
     def show(message: str) -> None:
         if notify is not None:
-            notify(message)
+            notify(f"{name}: {message}" if name else message)
 
     return show
 
