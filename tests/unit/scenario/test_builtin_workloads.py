@@ -16,28 +16,18 @@ every_built_in = pytest.mark.parametrize(
 
 
 # Paths, and the shapes of a user's own model.
-ANY_TEXT = {
-    ("onnx-inference", "model"),
-    ("onnx-inference", "shapes"),
-    ("decoder-inference", "model"),
-}
+ANY_TEXT = {"onnx-inference": {"model", "shapes"}, "decoder-inference": {"model"}}
 
 
 @every_built_in
-def test_only_text_has_choices_and_only_integers_have_a_minimum(
+def test_each_text_and_no_other_has_choices_and_each_integer_a_minimum(
     name: str, built_in: BuiltIn
 ) -> None:
-    for parameter in built_in.parameters.values():
-        assert parameter.kind is str or not (parameter.choices or parameter.is_path)
-        assert parameter.kind is int or parameter.least is None
-
-
-@every_built_in
-def test_each_text_has_choices_and_each_integer_a_minimum(name: str, built_in: BuiltIn) -> None:
-    for parameter_name, parameter in built_in.parameters.items():
-        is_free = (name, parameter_name) in ANY_TEXT
-        assert parameter.kind is not str or is_free != bool(parameter.choices)
-        assert parameter.kind is not int or parameter.least is not None
+    for key, parameter in built_in.parameters.items():
+        is_free = key in ANY_TEXT.get(name, set())
+        assert bool(parameter.choices) == (parameter.kind is str and not is_free)
+        assert (parameter.least is not None) == (parameter.kind is int)
+        assert is_free or not parameter.is_path
 
 
 @every_built_in
