@@ -26,7 +26,7 @@ from corebound.runner import Task
 from corebound.scenario.runtimes import FRAMEWORKS
 from corebound.workflow.artefact_checks import check_artefact
 from corebound.workflow.execute import Budget, Reporter, execute_run
-from corebound.workflow.prepare import PreparedRun
+from corebound.workflow.prepare import PreparedRun, with_launches
 from corebound.workflow.projects import Notify
 
 # The files that launches go through.
@@ -148,8 +148,6 @@ def _proof_run(
     through: Mapping[ArtefactKind, Command],
     records: Path,
 ) -> PreparedRun:
-    launches = planned.measure.launches.model_copy(update={"min": _LAUNCHES, "max": _LAUNCHES})
-    measure = planned.measure.model_copy(update={"launches": launches})
     commands: dict[str, Command] = {DIRECT: planned.commands[0]}
     commands |= {str(kind): command for kind, command in through.items()}
     cells = tuple(
@@ -157,7 +155,6 @@ def _proof_run(
             planned,
             cell=replace(planned.cell, axes=(*planned.cell.axes, (THROUGH_AXIS, name))),
             commands=(command,),
-            measure=measure,
         )
         for name, command in commands.items()
     )
@@ -169,9 +166,10 @@ def _proof_run(
         tuning=tuning,
         duplicates={},
     )
+    # Without an explicit baseline, the first cell is the baseline.
+    scenario = task.scenario.model_copy(update={"baseline": None})
     return PreparedRun(
         run=proof,
         file=jsonl.file_of(proof, documents.proofs_folder(records)),
-        # Without an explicit baseline, the first cell is the baseline.
-        tasks=(Task(scenario=task.scenario.model_copy(update={"baseline": None}), planned=cells),),
+        tasks=with_launches((Task(scenario=scenario, planned=cells),), _LAUNCHES),
     )
