@@ -142,24 +142,6 @@ def history_page(context: PageContext) -> Page:
     history = context.history
     entries = history.entries
     on_page = _most_urgent(entries, _MOST_COMMITS)
-    needed = [entry for entry in on_page if entry.status not in _SETTLED]
-    unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
-    folded = [entry for entry in on_page if entry.id not in unfolded]
-    links = {
-        entry.first_bad.commit.sha: f"#{entry_anchor(entry)}"
-        for entry in reversed(on_page)
-        if entry.first_bad.commit is not None and entry.is_of_commits
-    }
-    refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
-    unclear = triage.commit_entries(
-        history.assessed[change.id] for change in (*refuted, *history.unclear)
-    )
-    more_unclear = and_more(len(unclear) - _MOST_UNCLEAR)
-    shown, unlisted = _listed_series(history)
-    groups = series_groups(shown, history)
-    commits = tuple(entry for entry in on_page if entry.id in unfolded)
-    evidence = host_evidence(commits, history.series)
-    numbers = Counter(entry.status for entry in commits)
     return Page(
         head=Head(
             title="Corebound: history",
@@ -173,51 +155,86 @@ def history_page(context: PageContext) -> Page:
         ),
         history=history,
         timelines=commit_timelines(on_page, history),
+        **_by_commit(on_page, history),
+        hidden=len(entries) - len(on_page),
+        unclear=_unclear(history),
+        not_analysed=not_analysed_table(history, series_address),
+        **_all_series(history),
+        without=series_without_history(history),
+    )
+
+
+def _by_commit(entries: Sequence[triage.CommitEntry], history: ChangeHistory) -> dict[str, object]:
+    """The commits on the page, of which those that need attention are not folded."""
+    needed = [entry for entry in entries if entry.status not in _SETTLED]
+    unfolded = {entry.id for entry in _most_urgent(needed, _MOST_UNFOLDED)}
+    commits = tuple(entry for entry in entries if entry.id in unfolded)
+    numbers = Counter(entry.status for entry in commits)
+    links = {
+        entry.first_bad.commit.sha: f"#{entry_anchor(entry)}"
+        for entry in reversed(entries)
+        if entry.first_bad.commit is not None and entry.is_of_commits
+    }
+    return {
         # What compares each commit of the page with the one before.
-        comparisons={
+        "comparisons": {
             entry_anchor(entry): triage_commands(entry, history.built).get("Compare")
-            for entry in on_page
+            for entry in entries
         },
-        has_secondary=any(
+        "has_secondary": any(
             each.is_secondary
-            for entry in on_page
+            for entry in entries
             for impact in (entry.leading, entry.other)
             for each in impact.benchmarks
         ),
-        # Those with changes that need attention or did, the latest first.
-        commits=commits,
+        "commits": commits,
         # Which hosts show them, in sentences.
-        evidence={name: tuple(evidence_lines(own)) for name, own in evidence.items()},
-        statuses=tuple((status, numbers[status]) for status in STATUSES if numbers[status]),
-        older=entry_table(
-            [(entry, entry.leading) for entry in folded],
+        "evidence": {
+            name: tuple(evidence_lines(own))
+            for name, own in host_evidence(commits, history.series).items()
+        },
+        "statuses": tuple((status, numbers[status]) for status in STATUSES if numbers[status]),
+        "older": entry_table(
+            [(entry, entry.leading) for entry in entries if entry.id not in unfolded],
             history,
             "Older commits",
             series_address,
             anchors=entry_anchor,
         ),
-        more=sum(entry.status not in _SETTLED for entry in entries) - len(unfolded),
-        hidden=len(entries) - len(on_page),
-        unclear=entry_table(
-            [(entry, entry.leading) for entry in unclear[:_MOST_UNCLEAR]],
-            history,
-            "Commits with changes that are not significant",
-            series_address,
-            notes=(f"{more_unclear} in the CSV.",) if more_unclear else (),
-        ),
-        failures=failure_table(
+        "more": sum(entry.status not in _SETTLED for entry in history.entries) - len(unfolded),
+        "failures": failure_table(
             triage.group_failures(history.failing_histories.values()), series_address, links
         ),
-        not_analysed=not_analysed_table(history, series_address),
-        groups=groups,
-        # Whether the groups are too long to read; each is then in short.
-        folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
-        lacks_commands=any(
-            latest_command(row.series) is None for group in groups for row in group.rows
-        ),
-        unlisted=unlisted,
-        without=series_without_history(history),
+    }
+
+
+def _unclear(history: ChangeHistory) -> Table:
+    """The commits with changes that are not significant, or that a re-run did not confirm."""
+    refuted = [change for change in history.changes if history.assessed[change.id].is_inconclusive]
+    entries = triage.commit_entries(
+        history.assessed[change.id] for change in (*refuted, *history.unclear)
     )
+    more = and_more(len(entries) - _MOST_UNCLEAR)
+    return entry_table(
+        [(entry, entry.leading) for entry in entries[:_MOST_UNCLEAR]],
+        history,
+        "Commits with changes that are not significant",
+        series_address,
+        notes=(f"{more} in the CSV.",) if more else (),
+    )
+
+
+def _all_series(history: ChangeHistory) -> dict[str, object]:
+    shown, unlisted = _listed_series(history)
+    groups = series_groups(shown, history)
+    rows = [row for group in groups for row in group.rows]
+    return {
+        "groups": groups,
+        # Whether the groups are too long to read; each is then in short.
+        "folded": len(rows) > MOST_OPEN,
+        "lacks_commands": any(latest_command(row.series) is None for row in rows),
+        "unlisted": unlisted,
+    }
 
 
 # Of more hosts, those are listed on which something changed.
