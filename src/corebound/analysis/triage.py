@@ -1,8 +1,6 @@
 """Groups what happened in a history by its cause: changes by commit, missing values by reason."""
 
-import math
 import re
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -17,6 +15,7 @@ from corebound.scenario.metrics import LESS_MEMORY
 from corebound.stats.history.alerts import STATUSES, HistoryChange, Status
 from corebound.stats.history.pooled import pooling
 from corebound.stats.history.regressions import Change, Failing
+from corebound.stats.intervals import geometric_mean
 
 _SHORT_SHA = 10
 _NOT_IN_IDS = re.compile(r"[^0-9A-Za-z]+")
@@ -80,12 +79,8 @@ class Impact(Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: There is no benchmark.
         """
-        logs = [
-            math.log(change_factor(change.change))
-            for each in self.counted
-            for change in each.changes
-        ]
-        return math.exp(statistics.fmean(logs))
+        changes = [change.change for each in self.counted for change in each.changes]
+        return geometric_mean([*map(change_factor, changes)])
 
     @property
     def is_of_speed(self) -> bool:

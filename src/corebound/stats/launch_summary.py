@@ -368,8 +368,7 @@ def value_ends(summary: CellSummary) -> tuple[float, float] | None:
     metric, interval = summary.cell.metric, summary.interval
     if interval is None:
         return None
-    ends = interval.low, interval.high
-    return ends if metric is None else metric.span_of(ends)
+    return interval.ends if metric is None else metric.span_of(interval.ends)
 
 
 def is_too_short(cell: CellSummary) -> bool:

@@ -34,6 +34,7 @@ from corebound.report.charts.intervals import class_axis
 from corebound.report.elements import Content, Head, Hero, Page
 from corebound.report.scenario.provenance import host_facts, topology_text
 from corebound.report.urls import host_file, run_file
+from corebound.stats.intervals import geometric_mean
 from corebound.units import counted
 
 # More hosts of one kind are counted in the notices.
@@ -134,8 +135,7 @@ def _host_table(hosts: Sequence[HostRecords], classes: Mapping[str, str]) -> Tab
 def _best(scenario: ScenarioAcross) -> ConfigurationRow | None:
     """The configuration that is fastest over all classes; None without ratios."""
     rows = [row for row in scenario.rows if row.kind == "speedup" and _values(row)]
-    return max(rows, key=lambda row: math.fsum(map(math.log, _values(row))) / len(_values(row)),
-               default=None)  # fmt: skip
+    return max(rows, key=lambda row: geometric_mean(_values(row)), default=None)
 
 
 def _values(row: ConfigurationRow) -> list[float]:
