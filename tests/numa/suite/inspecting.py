@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import corebound
 
@@ -21,11 +20,13 @@ for _ in range({0}):
     if os.fork() == 0:
         while True:
             pass
+print("ready", flush=True)
 os.wait()
 """
 _TABLE = """
 import os, hashlib
 table = bytearray(os.urandom(1 << 20) * 64)
+print("ready", flush=True)
 while True:
     hashlib.blake2b(table).digest()
 """
@@ -42,9 +43,11 @@ def main() -> None:
     """Inspect each service while it runs alone."""
     found = {}
     for name, (prefix, code) in SERVICES.items():
-        with subprocess.Popen([*prefix, sys.executable, "-c", code], process_group=0) as service:
-            time.sleep(5)
-            found[name] = corebound.inspect(service.pid, seconds=5).document
+        command = [*prefix, sys.executable, "-c", code]
+        with subprocess.Popen(command, process_group=0, stdout=subprocess.PIPE) as service:
+            assert service.stdout is not None
+            service.stdout.readline()
+            found[name] = corebound.inspect(service.pid, seconds=3).document
             os.killpg(service.pid, signal.SIGKILL)
     sys.stdout.write(json.dumps(found))
 
