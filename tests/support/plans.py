@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
+from corebound.machine.cgroups import QuotaSupport
+from corebound.planning.host_support import HostCapabilities, HugePageSupport
 from corebound.planning.plan import PlannedCell, plan_cells
 from corebound.scenario.matrix import baselines_of, expand
 from support.build import a_host, a_scenario

@@ -31,8 +31,8 @@ from msgspec.structs import replace
 
 from corebound.errors import LaunchError
 from corebound.machine import cgroups
+from corebound.machine.cgroups import QuotaSupport
 from corebound.machine.sysfs import LIVE, Files, Tree
-from corebound.planning.host_support import QuotaSupport
 from corebound.records.telemetry import QuotaUse
 from corebound.units import systemd_quota
 

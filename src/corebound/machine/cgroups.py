@@ -3,13 +3,28 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from corebound.machine.procfs import line_number
 from corebound.machine.sysfs import Tree, parse_integer, read_cpu_list, read_integer, read_text
 from corebound.machine.topology import CpuId
+
+QuotaTool = Literal["cgroup", "systemd-run"]
+
+
+class QuotaSupport(Struct, frozen=True, kw_only=True):
+    """How a CPU quota can be set on a host.
+
+    Attributes:
+        tool: `cgroup`: by making a cgroup; `systemd-run`: by a scope of systemd; None: not.
+        reason: Why neither works, in words, and how to fix it, in a sentence.
+    """
+
+    tool: QuotaTool | None = "cgroup"
+    reason: str = ""
+    fix: str = ""
 
 
 class _Mount(Struct, frozen=True, kw_only=True):

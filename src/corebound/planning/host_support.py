@@ -1,10 +1,10 @@
 """What a host can do, and why a cell cannot run on it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from msgspec import Struct, field
 
+from corebound.machine.cgroups import QuotaSupport
 from corebound.machine.topology import Topology
 from corebound.planning.models import CannotRun
 from corebound.scenario.builtin_workloads import BUILT_IN
@@ -12,21 +12,6 @@ from corebound.scenario.cell import Cell, HugePageMode
 from corebound.scenario.models import Scenario
 from corebound.scenario.runtimes import Framework, Program
 from corebound.units import cpu_quota
-
-QuotaTool = Literal["cgroup", "systemd-run"]
-
-
-class QuotaSupport(Struct, frozen=True, kw_only=True):
-    """How a CPU quota can be set on a host.
-
-    Attributes:
-        tool: `cgroup`: by making a cgroup; `systemd-run`: by a scope of systemd; None: not.
-        reason: Why neither works, in words, and how to fix it, in a sentence.
-    """
-
-    tool: QuotaTool | None = "cgroup"
-    reason: str = ""
-    fix: str = ""
 
 
 class HugePageSupport(Struct, frozen=True, kw_only=True):

@@ -19,9 +19,10 @@ from corebound.launch.process_settings import huge_page_support, openmp_runtimes
 from corebound.launch.programs import missing_program
 from corebound.launch.search_path import module_folders
 from corebound.machine import discovery
+from corebound.machine.cgroups import QuotaSupport
 from corebound.machine.identity import gpus
 from corebound.planning.duplicates import mark_duplicates
-from corebound.planning.host_support import HostCapabilities, HugePageSupport, QuotaSupport
+from corebound.planning.host_support import HostCapabilities, HugePageSupport
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import plan_cells

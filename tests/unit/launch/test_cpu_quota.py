@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from corebound.errors import LaunchError
 from corebound.launch import cpu_quota
 from corebound.launch.cpu_quota import QuotaMeter, limited, quota_support, remove_abandoned
-from corebound.planning.host_support import QuotaSupport
+from corebound.machine.cgroups import QuotaSupport
 from support.fake_cgroups import FakeCgroups, below, words
 from support.known import known
 from support.machine_trees import V1, ChangingTree

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from corebound.planning.host_support import HugePageSupport, QuotaSupport
+from corebound.machine.cgroups import QuotaSupport
+from corebound.planning.host_support import HugePageSupport
 from support.known import known
 from support.plans import block
 
