@@ -235,10 +235,11 @@ THROTTLED = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
-(Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 import test_disturbance as here
 from corebound.launch.supervisor_client import Supervision
 from corebound.runner.refused_launches import screen
+# With a fifth of a CPU, imports would take seconds.
+(Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)

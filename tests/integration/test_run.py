@@ -313,7 +313,7 @@ def test_a_workload_can_create_sockets_under_a_long_temporary_path(suite: Path) 
 def test_ctrl_c_ends_the_launch_and_keeps_the_measured_launches(
     long: Path, with_helper: Path
 ) -> None:
-    process = start(long, "long.yaml")
+    process = start(long, "long.yaml", *ONLY_ONE)
     wait_until_measuring(long)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -416,7 +416,7 @@ def test_a_resumed_run_keeps_its_budget(suite: Path) -> None:
 def test_only_one_run_measures_at_a_time(
     long: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    first = start(long, "long.yaml")
+    first = start(long, "long.yaml", *ONLY_ONE)
     wait_until_measuring(long)
     elsewhere = str(tmp_path_factory.mktemp("elsewhere"))
 

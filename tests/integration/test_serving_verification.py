@@ -4,9 +4,7 @@ import contextlib
 import functools
 import os
 import shutil
-import statistics
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,11 @@ from corebound.launch.launch import LaunchResult
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.procfs import processes_below
-from corebound.scenario.traffic import Answered, Client, Warmed
 from corebound.serving.own_server import DeclaredServer
-from corebound.serving.processes import Processes
 from corebound.serving.served_model import ServedModel
 from corebound.serving.session import ServingSpec
-from corebound.stats import latency
-from corebound.worker import protocol
 from support import needs
-from support.build import a_traffic
-from support.servers import Serve, a_serving_order, make_scratch, server_launcher, start_generator
+from support.servers import Serve, make_scratch, server_launcher
 
 pytestmark = [pytest.mark.frameworks, needs.java]
 
@@ -190,67 +183,3 @@ def test_without_java_the_launch_fails_and_says_how_to_install_it(
     assert outcome.status == "failed"
     assert "needs Java" in (outcome.reason or "")
     assert "default-jre-headless" in (outcome.fix or "")
-
-
-@contextmanager
-def a_running_server(order: ServingSpec, supervision: Supervision) -> Iterator[DeclaredServer]:
-    """A launch's server with all its workers, for as long as it is wanted."""
-    processes = Processes(
-        supervision,
-        lambda: None,
-        scratch=order.scratch,
-        python_path=order.python_path,
-        timeout_s=order.timeout_s,
-    )
-    reports = order.scratch / "reports"
-    processes.folder.mkdir()
-    reports.mkdir()
-    server = order.server(order.model(processes.execute), reports)
-    needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
-    assert order.command is not None
-    root = processes.spawn(order.command, needs=needs)
-    try:
-        server.await_ready(processes, root)
-        yield server
-    finally:
-        supervision.end(grace_s=0.0)
-
-
-def answered_by(client: Client, server: DeclaredServer, folder: Path) -> Answered:
-    """A hundred requests and some, four at a time, sent by this client."""
-    folder.mkdir()
-    traffic = a_traffic(requests=120, warmup_requests=20, concurrency=4, client=client)
-    with start_generator(folder) as started:
-        assert isinstance(started.generator.order(server.order(traffic)), Warmed)
-        answered = started.generator.go()
-        started.generator.part()
-        assert started.exit_code() == 0
-        return answered
-
-
-@pytest.mark.measures
-@needs.ab
-def test_throughput_and_percentiles_match_apachebench(
-    scratch: Path, supervision: Supervision, tmp_path: Path
-) -> None:
-    """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
-    order = a_serving_order("fastapi", scratch, workers=1, threads=1, parameters={"concurrency": 4})
-    figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
-    with a_running_server(order, supervision) as server:
-        for turn in range(3):
-            clients: tuple[Client, ...] = ("ab", "corebound") if turn % 2 else ("corebound", "ab")
-            for client in clients:
-                answered = answered_by(client, server, tmp_path / f"{client}-{turn}")
-                result = latency.percentiles(answered.latencies)
-                assert result is not None
-                assert (answered.ok, answered.errors) == (120, {})
-                each_ns = answered.duration_ns / answered.ok
-                figures[client].append((each_ns, result.p50_ns, result.p90_ns, result.p99_ns))
-
-    for position in range(4):
-        theirs, ours = (
-            [values[position] for values in figures[client]] for client in ("ab", "corebound")
-        )
-        noise = max(1.5, max(theirs) / min(theirs), max(ours) / min(ours))
-        ratio = statistics.median(ours) / statistics.median(theirs)
-        assert 1 / noise < ratio < noise, figures
