@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import subprocess
 import tarfile
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from asv.results import iter_results
 
 from corebound.exchange.asv import project as asv_project
 from corebound.records.history import HistoryPoint, Series
+from support.repositories import git
 
 pytestmark = pytest.mark.quick
 
@@ -109,20 +109,12 @@ def known_to_asv(project: Path) -> dict[str, dict[str, Any]]:
     return dict(Benchmarks.load(configuration))
 
 
-def git(repo: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    completed = subprocess.run(
-        ("git", "-C", str(repo), *who, *arguments), check=True, capture_output=True, text=True
-    )
-    return completed.stdout.strip()
-
-
 def test_a_repository_gives_subjects_and_dates_of_its_commits(
     project: Path, tmp_path: Path
 ) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Make <it> faster\n\nBody")
-    sha = git(tmp_path, "rev-parse", "HEAD")
+    sha = git(tmp_path, "rev-parse", "HEAD").strip()
     one = next((project / "results").glob("*/*-*.json"))
     hash_then = json.loads(one.read_text())["commit_hash"]
     one.write_text(one.read_text().replace(hash_then, sha))

@@ -17,7 +17,7 @@ from corebound.records.history import Series
 from corebound.report.urls import place_of
 from corebound.stats.history.regressions import analyse
 from support.build import a_series
-from support.series import a_stepped_series
+from support.series import a_stepped_series, accepted
 from support.texts import in_order
 
 SITE = "https://example.org/perf/"
@@ -168,19 +168,14 @@ def test_improvements_follow_regressions() -> None:
     assert new == ["New regressions", "New improvements"]
 
 
-def accepted(history: ChangeHistory) -> list[Decision]:
-    return [
-        Decision(
-            id=change.id, state="accepted", because="checks its input",
-            at="2027-01-01T00:00:00Z", location=change.location,
-        )
-        for change in history.changes if change.is_regression
-    ]  # fmt: skip
+def all_accepted(history: ChangeHistory) -> list[Decision]:
+    regressions = [change for change in history.changes if change.is_regression]
+    return [accepted(change, "checks its input") for change in regressions]
 
 
 def test_a_commit_listed_for_its_improvement_is_described_by_it() -> None:
     series = [a_stepped_series("worse", 1.5, at=40), a_stepped_series("better", 0.7, at=40)]
-    history = build_change_history(series, decisions=accepted(build_change_history(series)))
+    history = build_change_history(series, decisions=all_accepted(build_change_history(series)))
 
     (row,) = tables([*regressions_sections(history, place)])["New improvements"].rows
 
@@ -193,7 +188,7 @@ def test_a_commit_listed_for_its_improvement_is_described_by_it() -> None:
 
 def test_the_status_of_a_commit_says_how_many_series_have_which() -> None:
     series = [a_stepped_series(name, 1.5, at=40) for name in ("a", "b")]
-    decisions = accepted(build_change_history(series))[:1]
+    decisions = all_accepted(build_change_history(series))[:1]
     history = build_change_history(series, decisions=decisions)
 
     (row,) = tables([*regressions_sections(history, place)])["New regressions"].rows

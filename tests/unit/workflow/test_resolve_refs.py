@@ -1,6 +1,5 @@
 """Names of runs and commits, as typed, and what they resolve to."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,16 @@ from corebound.workflow import resolve_refs
 from corebound.workflow.resolve_refs import resolve_commits, resolve_revision
 from support.build import a_point, a_series
 from support.known import known
+from support.repositories import git
 
 
 def a_repository(folder: Path, *tags: str) -> tuple[str, ...]:
     """A repository with a commit for each of these tags; their hashes."""
-
-    def git(*words: str) -> str:
-        own = ("-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main")
-        done = subprocess.run(
-            ("git", "-C", str(folder), *own, *words), check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    git("init", "--quiet")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
     for tag in tags:
-        git("commit", "--quiet", "--allow-empty", "--message", tag)
-        git("tag", "--annotate", tag, "--message", tag)
-    return tuple(git("rev-parse", f"{tag}^{{commit}}") for tag in tags)
+        git(folder, "commit", "--quiet", "--allow-empty", "--message", tag)
+        git(folder, "tag", "--annotate", tag, "--message", tag)
+    return tuple(git(folder, "rev-parse", f"{tag}^{{commit}}").strip() for tag in tags)
 
 
 @pytest.mark.parametrize("name", ["v2.0", "main", "HEAD", "main~0"])
