@@ -22,6 +22,11 @@ def faults(text: str) -> str:
     return str(caught.value)
 
 
+def of_a_profile(parameters: str) -> str:
+    """A complete closed loop, of which a profile changes parameters."""
+    return f"image: 224, concurrency: 9}}\nprofiles:\n  quick: {{parameters: {{{parameters}}}"
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -34,26 +39,18 @@ def faults(text: str) -> str:
         ("image: 224, traffic: poisson, rate: -1", "f.yaml:7: `rate: -1` is not"),
         ("image: 224, traffic: server, rate: 5, bound_ms: 0.0", "f.yaml:7: `bound_ms: 0.0` is not"),
         ("image: 224, traffic: constant, rate: 1e-320", "f.yaml:7: 100 requests at 1e-320"),
+        (of_a_profile("rate: 3.0"), "f.yaml:9: `rate` does not apply to `traffic: closed`."),
+        (of_a_profile("query: 2"), "f.yaml:9: `query` does not apply to `traffic: closed`."),
+        (
+            of_a_profile("traffic: poisson"),
+            "f.yaml:7: `concurrency` does not apply to `traffic: poisson`.",
+        ),
     ],
 )
-def test_contradictory_traffic_is_a_fault(parameters: str, message: str) -> None:
+def test_contradictory_traffic_is_a_fault_also_under_a_profile(
+    parameters: str, message: str
+) -> None:
     assert message in faults(f"parameters: {{model: resnet18, {parameters}}}\n")
-
-
-@pytest.mark.parametrize(
-    ("profile", "message"),
-    [
-        ("{rate: 3.0}", "f.yaml:9: `rate` does not apply to `traffic: closed`."),
-        ("{traffic: poisson}", "f.yaml:7: `concurrency` does not apply to `traffic: poisson`."),
-        ("{query: 2}", "f.yaml:9: `query` does not apply to `traffic: closed`."),
-    ],
-)
-def test_the_traffic_of_a_profile_is_checked_too(profile: str, message: str) -> None:
-    text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
-
-    parameters = "{model: resnet18, image: 224, concurrency: 9}"
-
-    assert message in faults(f"parameters: {parameters}\n{text}")
 
 
 def test_cells_that_a_profile_leaves_out_are_not_checked_under_it() -> None:
@@ -72,18 +69,33 @@ profiles:
     assert load((SCENARIO + text % only).encode(), "f.yaml")
 
 
-def test_a_server_runs_no_function() -> None:
-    text = SCENARIO.replace("image-serving", "mine:step")
+@pytest.mark.parametrize(
+    ("workload", "runtime", "parameters", "facts"),
+    [
+        ("mine:step", "torchserve", "", ("torchserve is a server",)),
+        (
+            "decoder-inference", "pytorch", "model: my.gguf",
+            ("does not apply to pytorch", "Remove it"),
+        ),
+        (
+            "resnet50-inference", "onnxruntime", "mode: compiled",
+            ("7", "`mode: compiled`", "onnxruntime"),
+        ),
+        (
+            "resnet50-inference", "onnxruntime", "mode: fast",
+            ("`mode: fast`", "`resnet50-inference`"),
+        ),
+        ("onnx-inference", "onnxruntime", "shapes: 1x3", ("7", "`onnx-inference`", "`model`")),
+    ],
+)  # fmt: skip
+def test_what_a_runtime_does_not_support_is_a_fault(
+    workload: str, runtime: str, parameters: str, facts: tuple[str, ...]
+) -> None:
+    text = SCENARIO.replace("image-serving", workload).replace("torchserve", runtime)
+    with pytest.raises(ScenarioFaults) as caught:
+        load(f"{text}parameters: {{{parameters}}}\n".encode(), "f.yaml")
 
-    with pytest.raises(ScenarioFaults, match="torchserve is a server"):
-        load(text.encode(), "f.yaml")
-
-
-def test_a_model_file_of_llama_cpp_is_a_fault_with_another_runtime() -> None:
-    text = SCENARIO.replace("image-serving", "decoder-inference").replace("torchserve", "pytorch")
-
-    with pytest.raises(ScenarioFaults, match=r"(?s)does not apply to pytorch.*Remove it"):
-        load(f"{text}parameters: {{model: my.gguf}}\n".encode(), "f.yaml")
+    assert in_order(str(caught.value), *facts)
 
 
 CLOSED = (
@@ -114,23 +126,3 @@ def test_a_profile_keeps_some_cells_and_changes_parameters() -> None:
 )
 def test_a_profile_without_effect_is_a_fault(profile: str, message: str) -> None:
     assert message in faults(f"{CLOSED}profiles:\n  quick: {profile}\n")
-
-
-RUNTIMES = SCENARIO.replace("image-serving", "%s").replace("torchserve", "onnxruntime")
-
-
-@pytest.mark.parametrize(
-    ("workload", "parameters", "facts"),
-    [
-        ("resnet50-inference", "mode: compiled", ("7", "`mode: compiled`", "onnxruntime")),
-        ("resnet50-inference", "mode: fast", ("`mode: fast`", "`resnet50-inference`")),
-        ("onnx-inference", "shapes: 1x3", ("7", "`onnx-inference`", "`model`")),
-    ],
-)
-def test_what_a_runtime_does_not_support_is_a_fault(
-    workload: str, parameters: str, facts: tuple[str, ...]
-) -> None:
-    with pytest.raises(ScenarioFaults) as caught:
-        load(f"{RUNTIMES % workload}parameters: {{{parameters}}}\n".encode(), "f.yaml")
-
-    assert in_order(str(caught.value), *facts)

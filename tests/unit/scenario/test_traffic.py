@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corebound.scenario import traffic
@@ -50,25 +50,21 @@ def test_a_message_is_one_line_and_round_trips(message: Message) -> None:
     assert traffic.decode_message(line) == message
 
 
-@pytest.mark.parametrize("shape", OF_A_SHAPE)
-def test_an_order_of_any_shape_round_trips(shape: Shape) -> None:
-    order = an_order(traffic=a_traffic(shape=shape))
+@pytest.mark.parametrize("shape", [*OF_A_SHAPE, "stream"])
+def test_an_order_of_any_shape_and_of_a_stream_round_trips(shape: Any) -> None:
+    of_a_stream = a_traffic(streaming=a_streaming(first_token_bound_ms=200.0))
+    order = an_order(traffic=of_a_stream if shape == "stream" else a_traffic(shape=shape))
 
     assert traffic.decode_order(traffic.encode(order)) == order
 
 
 @given(st.binary())
-def test_other_bytes_are_rejected(line: bytes) -> None:
-    with pytest.raises(protocol.WireError):
-        traffic.decode_message(line)
-    with pytest.raises(protocol.WireError):
-        traffic.decode_order(line)
-
-
-@pytest.mark.parametrize(
-    "line", [b"[]", b"{}", b'{"kind":"answered"}', b'{"kind":["warmed"]}', b'{"traffic":{}}']
-)
-def test_json_that_is_not_a_message_is_rejected(line: bytes) -> None:
+@example(b"[]")
+@example(b"{}")
+@example(b'{"kind":"answered"}')
+@example(b'{"kind":["warmed"]}')
+@example(b'{"traffic":{}}')
+def test_other_bytes_and_other_json_are_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         traffic.decode_message(line)
     with pytest.raises(protocol.WireError):
@@ -99,12 +95,6 @@ def test_an_order_of_an_unknown_shape_is_rejected() -> None:
 
     with pytest.raises(protocol.WireError, match="tidal"):
         traffic.decode_order(line)
-
-
-def test_an_order_of_a_stream_round_trips() -> None:
-    order = an_order(traffic=a_traffic(streaming=a_streaming(first_token_bound_ms=200.0)))
-
-    assert traffic.decode_order(traffic.encode(order)) == order
 
 
 def test_the_tokens_of_an_answer_round_trip() -> None:

@@ -1,6 +1,5 @@
 """The values that a command reports: found in what real tools print, or a clear failure."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -37,39 +36,35 @@ def failure(out: str, **keys: Any) -> str:
     return caught.value.what
 
 
-def test_the_last_match_of_a_regular_expression_counts() -> None:
-    assert reported("rate: 1\nrate: 2.5\n", regex=r"rate: ([\d.]+)") == [2.5]
+RATE = r"rate: ([\d.]+)"
+LATER = 'loading…\n{"rate": 1}\ndone\n{\n  "rate": 2\n}\nbye\n'
 
 
-def test_all_matches_are_samples_and_their_median_is_the_value_if_requested() -> None:
-    found = reported("rate: 1\nrate: 4\nrate: 2\n", regex=r"rate: ([\d.]+)", all_matches=True)
-
-    assert found == [2.0, 1.0, 4.0, 2.0]
-
-
-def test_a_regular_expression_is_searched_in_standard_error_too() -> None:
-    assert reported("", error="rate: 3", regex=r"rate: (\d+)") == [3.0]
-
-
-@pytest.mark.parametrize("number", ["1,234,567.5", " 1234567.5 ", "1.2345675e6"])
-def test_a_number_may_have_thousands_separators_and_an_exponent(number: str) -> None:
-    assert reported(f"rate={number};", regex="rate=(.*);") == [1234567.5]
-
-
-def test_json_may_follow_other_output_and_the_last_document_counts() -> None:
-    text = 'loading…\n{"rate": 1}\ndone\n{\n  "rate": 2\n}\nbye\n'
-
-    assert reported(text, json="rate") == [2.0]
-
-
-def test_a_list_of_numbers_is_samples() -> None:
-    assert reported('{"runs": [{"s": 3}, {"s": 1}, {"s": 2}]}', json="runs[*].s") == [2, 3, 1, 2]
-
-
-def test_the_tools_own_repetitions_may_be_elsewhere_in_the_document() -> None:
-    text = json.dumps([{"avg": 18.2, "all": [18.0, 18.4]}])
-
-    assert reported(text, json="[-1].avg", samples="[-1].all") == [18.2, 18.0, 18.4]
+@pytest.mark.parametrize(
+    ("out", "keys", "values"),
+    [
+        ("rate: 1\nrate: 2.5\n", {"regex": RATE}, [2.5]),
+        # The median, and the samples.
+        ("rate: 1\nrate: 4\nrate: 2\n", {"regex": RATE, "all_matches": True}, [2, 1, 4, 2]),
+        ("", {"regex": RATE, "error": "rate: 3"}, [3]),
+        *(
+            (f"rate={number};", {"regex": "rate=(.*);"}, [1234567.5])
+            for number in ("1,234,567.5", " 1234567.5 ", "1.2345675e6")
+        ),
+        (LATER, {"json": "rate"}, [2]),
+        ('{"runs": [{"s": 3}, {"s": 1}, {"s": 2}]}', {"json": "runs[*].s"}, [2, 3, 1, 2]),
+        # The tool's own repetitions, elsewhere in the document.
+        (
+            '[{"avg": 18.2, "all": [18.0, 18.4]}]',
+            {"json": "[-1].avg", "samples": "[-1].all"},
+            [18.2, 18.0, 18.4],
+        ),
+    ],
+)
+def test_the_last_match_or_document_counts_and_several_numbers_are_samples(
+    out: str, keys: dict[str, Any], values: list[float]
+) -> None:
+    assert reported(out, **keys) == values
 
 
 @pytest.mark.parametrize(
