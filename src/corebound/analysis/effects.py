@@ -18,6 +18,7 @@ from corebound.analysis.selection import title_of, varying_axes
 from corebound.scenario.cell import Binding, Cell, Threads
 from corebound.scenario.settings import SETTINGS
 from corebound.stats.comparison import Comparison
+from corebound.stats.launch_summary import CellSummary
 
 # Axes on which cells do the same work in another library, so that they can be compared although
 # they have different baselines.
@@ -69,6 +70,11 @@ class Effect(Struct, frozen=True, kw_only=True):
         return self.other if self.is_faster else self.cell
 
     @property
+    def condition(self) -> str:
+        """When it holds, if others disturbed the slower side; else empty."""
+        return beside_others(self.slower.summary)
+
+    @property
     def between_libraries(self) -> bool:
         """Whether both do the same work and differ in their library or framework only."""
         axes = wording.differing_axes(self.cell.cell, self.other.cell)
@@ -115,8 +121,19 @@ class Effect(Struct, frozen=True, kw_only=True):
     def instruction(self) -> str:
         """What to do to get the first configuration, without a full stop."""
         if self.between_libraries:
-            return f"Use {self.subject} instead of {self.reference}"
-        return wording.instruction(self.cell.cell, self.other.cell)
+            what = f"Use {self.subject} instead of {self.reference}"
+        else:
+            what = wording.instruction(self.cell.cell, self.other.cell)
+        return f"{what} {self.condition}".rstrip()
+
+
+def beside_others(slower: CellSummary) -> str:
+    """The words for a difference of which most launches of the slower side were disturbed.
+
+    Threads that wait for one another may lose many times what others take, so that the difference
+    is another one without them. Empty for other launches.
+    """
+    return "while others use the CPUs" if 2 * slower.disturbed > len(slower.launches) else ""
 
 
 def library(cell: Cell) -> str:

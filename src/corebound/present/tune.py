@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corebound.analysis.advice import RaceDecision
+from corebound.analysis.effects import beside_others
 from corebound.analysis.json_documents import attributes, metric_columns
 from corebound.analysis.suggested_commands import CommandLine, original_command
 from corebound.analysis.tuning import Confirmed, RacedCells, RaceState, TuneResult
@@ -365,7 +366,8 @@ def headline(result: TuneResult, *, bounds: bool = True) -> str:
     if not bounds:
         compared = compared.partition(" (")[0]
     best = f" (best of {part})" if part else ""
-    return f"Use {name}: {compared} than the default{best}."
+    condition = beside_others(result.summary(result.raced.default))
+    return f"Use {name}: {f'{condition}, ' if condition else ''}{compared} than the default{best}."
 
 
 def _leading(result: TuneResult) -> str:

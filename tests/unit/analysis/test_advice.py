@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from corebound.analysis.advice import Advice, advise, greatest_difference, headline
 from corebound.analysis.effects import Effect
 from corebound.analysis.scenario_result import ScenarioResult, may_lead
+from corebound.analysis.selection import latest_results
 from corebound.analysis.unconfirmed import Unconfirmed, unconfirmed, why_open
+from corebound.records.telemetry import Disturbance
 from support.build import a_scenario
 from support.duplicates import result_with_duplicates
 from support.examples import examples
@@ -46,6 +48,23 @@ def test_a_faster_configuration_is_recommended_with_the_line_that_sets_it() -> N
     assert advice.largest == advice.use
     assert known(advice.largest).reference == "the default"
     assert known(advice.largest).comparison.speedup_ratio == pytest.approx(1240 / 234, rel=0.05)
+
+
+@pytest.mark.parametrize(("disturbed", "holds"), [((NONE, ONE_CPU), False), ((ONE_CPU,), True)])
+def test_a_difference_measured_beside_others_is_said_to_hold_beside_them(
+    disturbed: tuple[str, ...], *, holds: bool
+) -> None:
+    result = bindings(1240.0, 234.0)
+    others = Disturbance(share=0.9, by=("foreign load",), evidence=("busy",))
+    launches = (
+        replace(launch, disturbance=others if launch.cell.key in disturbed else None)
+        for launch in result.launches
+    )
+
+    advice = the_advice(*latest_results([(result.run, [*launches])]))
+
+    assert (known(advice.use).condition == "") is holds
+    assert advice.says.endswith("one CPU.") is holds
 
 
 def test_the_default_is_kept_where_nothing_else_is_faster() -> None:

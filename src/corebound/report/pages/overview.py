@@ -377,8 +377,9 @@ def _subject(result: ScenarioResult, effect: Effect) -> str:
 def _effect_sentence(effect: Effect) -> Text:
     """The headline: `Binding to one CPU is 2.08× slower than the default.`"""
     tone: Literal["good", "bad"] = "good" if effect.is_faster else "bad"
+    when = f"{effect.condition}, " if effect.condition else ""
     return rich(
-        f"{capital(effect.subject)} is ",
+        capital(f"{when}{effect.subject} is "),
         TextSpan(headline_speed(effect.comparison, effect.cell.cell.words_in_sentence), tone),
         f" than {effect.reference}.",
     )
