@@ -2,16 +2,14 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from corebound.machine.doctor.host_settings import STATE, saved_settings
+from corebound.machine.doctor.host_settings import STATE
 from corebound.records import jsonl
 from support.commands import corebound, output_of
 from support.machine_trees import HEALTHY, THP, write_files
@@ -156,39 +154,6 @@ def test_tune_and_restore_together_are_refused(tmp_path: Path) -> None:
 
     assert code == 2
     assert "exclude each other" in err
-
-
-def test_killed_tuning_can_be_restored(root: Path) -> None:
-    """A real SIGKILL, at whatever moment it comes, over many settings."""
-    folder = root / "sys/devices/system/cpu/cpufreq"
-    files = [folder / f"policy{number}" / "scaling_governor" for number in range(400)]
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("powersave\n")
-        (file.parent / "scaling_available_governors").write_text("powersave performance\n")
-    half = 0
-    for after in (1, 20, 90):
-        process = subprocess.Popen(
-            (sys.executable, "-m", "corebound", "doctor", "--tune", "--root", str(root)),
-            stdout=subprocess.DEVNULL,
-        )
-        while process.poll() is None and sum(map(_tuned, files)) < after:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        half += 0 < sum(map(_tuned, files)) < len(files)
-        assert saved_settings(root)
-
-        doctor_in(root, "--restore")
-
-        assert {file.read_text() for file in files} == {"powersave\n"}
-        assert read(root) == SPOILT
-        assert not (root / STATE).exists()
-    assert half, "no kill came in the middle"
-
-
-def _tuned(file: Path) -> bool:
-    return file.read_text() != "powersave\n"
 
 
 def test_a_run_prints_host_warnings_and_records_the_checks(tmp_path: Path) -> None:
