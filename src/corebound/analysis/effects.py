@@ -170,25 +170,25 @@ def effects_between_libraries(result: ScenarioResult) -> Iterator[Effect]:
     baselines = {cell.key for cell in result.baselines}
     cells = [cell for cell in result.cells if cell.cell.key in baselines]
     axes = varying_axes([cell.cell for cell in cells])
-    for one, other in combinations(cells, 2):
+    for left, other in combinations(cells, 2):
         differing = {
             axis
             for axis in axes
-            if dict(one.cell.axes).get(axis) != dict(other.cell.axes).get(axis)
+            if dict(left.cell.axes).get(axis) != dict(other.cell.axes).get(axis)
         }
         if not differing or not differing <= _LIBRARY_AXES:
             continue
-        comparison = compare_cells(result, one.cell, other.cell)
-        first, second = one, other
+        comparison = compare_cells(result, left.cell, other.cell)
+        first, second = left, other
         if comparison is not None and comparison.verdict == "slower":
-            first, second = other, one
-            comparison = compare_cells(result, other.cell, one.cell)
+            first, second = other, left
+            comparison = compare_cells(result, other.cell, left.cell)
         if comparison is not None:
             yield Effect(
                 cell=first,
                 other=second,
                 comparison=comparison,
-                title=title_of(one.cell, [axis for axis in axes if axis not in _LIBRARY_AXES]),
+                title=title_of(left.cell, [axis for axis in axes if axis not in _LIBRARY_AXES]),
             )
 
 

@@ -146,7 +146,7 @@ def _order(launches: Sequence[Launch], result: ScenarioResult) -> Check:
 def _pauses(launches: Sequence[Launch]) -> Iterator[Check]:
     """Whether launches that took turns used CPU time in the turns of others."""
     paused = [launch for launch in launches if launch.pauses or launch.wait]
-    pauses = [one for launch in paused for one in (launch.pauses, launch.wait) if one]
+    pauses = [pause for launch in paused for pause in (launch.pauses, launch.wait) if pause]
     if not pauses:
         return
     paused_ns = sum(pause.duration_ns for pause in pauses)

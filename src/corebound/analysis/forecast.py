@@ -329,7 +329,7 @@ def shortage_note(forecasts: Sequence[Forecast], budget_s: float | None) -> str 
     if budget_s is None or requested_s <= budget_s:
         return None
     missing = [forecast.scenario for forecast in forecasts if not forecast.launches]
-    fewest = min((one.launches for one in forecasts if one.launches), default=0)
+    fewest = min((forecast.launches for forecast in forecasts if forecast.launches), default=0)
     held = f"holds {count(fewest, 'launch', 'launches')} of each configuration"
     if not fewest:
         held = "holds no launch of each configuration"

@@ -35,7 +35,9 @@ def discarded_launches(launches: Iterable[Launch]) -> list[tuple[Launch, str]]:
     Args:
         launches: All launches of some cells of one or more runs.
     """
-    meant = (one for one in launches if one.kind == "measure" and one.status != "skipped")
+    meant = (
+        launch for launch in launches if launch.kind == "measure" and launch.status != "skipped"
+    )
     by_cell = grouped(meant, lambda launch: (launch.run, launch.cell.id))
     return [
         (launch, _discarded_as(launch))

@@ -420,9 +420,9 @@ def compare_cells(result: ScenarioResult, cell: Cell, other: Cell) -> Comparison
     pairs = [(first.summary, second.summary)]
     if result.find(second.baseline) is first:
         pairs += [
-            (one.cell.summary, one.baseline.summary)
-            for one in result.ranked
-            if one.cell is not second
+            (pair.cell.summary, pair.baseline.summary)
+            for pair in result.ranked
+            if pair.cell is not second
         ]
     measure = result.measure
     comparison, *_ = compare_together(

@@ -229,7 +229,7 @@ def race_state(
     taking_part = entrants(of, launches, tuning, summarise)
     spent_s = _spent_s(launches, since_end=bool(tuning.rule.screen_iterations))
     if tuning.recommended is not None:
-        keys = tuple(one.key for one in taking_part)
+        keys = tuple(entrant.key for entrant in taking_part)
         race = Race(blocks=0, remaining=keys, dropped=(), ending="decided")
         again = Finalists(recommended=tuning.recommended, ties=(), keys=keys)
         return RaceState(screening=Screening(remaining=keys), race=race, finalists=again)
@@ -247,7 +247,7 @@ def race_state(
     race, racing = race_after(screening, taking_part, rule, spent_s=spent_s)
     if race.ending is None:
         return RaceState(screening=screening, race=race, finalists=None)
-    failed = {one.key for one in screening.out if one.reason is not None}
+    failed = {gone.key for gone in screening.out if gone.reason is not None}
     always = [key for key in of.always if key not in failed]
     chosen = finalists(race, racing, rule, always=always)
     if chosen is None:
@@ -368,20 +368,22 @@ class TuneResult(Struct, frozen=True, kw_only=True):
     @property
     def launched_fresh(self) -> frozenset[str]:
         """The keys of the finalists that have fresh launches."""
-        return frozenset(one.cell.key for one in self.confirmed if one.summary.launches)
+        return frozenset(
+            finalist.cell.key for finalist in self.confirmed if finalist.summary.launches
+        )
 
     @property
     def ranked(self) -> tuple[str, ...]:
         """The keys of those tried: the recommended one first, those screened out last."""
         race, best, out = self.race_state.race, self.recommended, self.race_state.screening.out
-        ended = [one.key for one in reversed(race.dropped)]
-        ended += [one.key for one in sorted(out, key=lambda one: one.ratio or (math.inf, 0.0))]
+        ended = [gone.key for gone in reversed(race.dropped)]
+        ended += [gone.key for gone in sorted(out, key=lambda gone: gone.ratio or (math.inf, 0.0))]
         keys = (*race.remaining, *ended)
         return tuple(sorted(keys, key=lambda key: best is None or key != best.key))
 
     def summary(self, key: str) -> CellSummary:
         """The launches that give a configuration its value: its fresh ones if it has any."""
-        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
         return fresh[key] if key in self.launched_fresh else self.summaries[key]
 
     def compared(self, key: str, other: str) -> Comparison | None:
@@ -389,10 +391,10 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
         None without launches of both, and for those that did not race: a screening has too few.
         """
-        fresh = {one.cell.key: one.summary for one in self.confirmed}
+        fresh = {finalist.cell.key: finalist.summary for finalist in self.confirmed}
         is_fresh = {key, other} <= self.launched_fresh
         summaries = fresh if is_fresh else self.summaries
-        screened = {one.key for one in self.race_state.screening.out}
+        screened = {gone.key for gone in self.race_state.screening.out}
         if not is_fresh and not screened.isdisjoint({key, other}):
             return None
         if key not in summaries or other not in summaries:
@@ -411,7 +413,9 @@ class TuneResult(Struct, frozen=True, kw_only=True):
 
     def against(self, key: str | None) -> Comparison | None:
         """The winner of the race compared with a finalist, by fresh launches."""
-        return next((one.comparison for one in self.confirmed if one.cell.key == key), None)
+        return next(
+            (finalist.comparison for finalist in self.confirmed if finalist.cell.key == key), None
+        )
 
 
 def analyse_tuning(run: Run, launches: Iterable[Launch]) -> TuneResult:
@@ -514,14 +518,14 @@ def _advice(
     state: RaceState, of: RacedCells, confirmed: Sequence[Confirmed], tuning: RaceSetup
 ) -> TuneAdvice:
     least = min(tuning.rule.confirm_blocks, LEAST_FRESH)
-    has_fresh = all(one.summary.attempts >= least for one in confirmed)
+    has_fresh = all(finalist.summary.attempts >= least for finalist in confirmed)
     if state.race.ending is None or not has_fresh:
         return "unfinished"
     if state.finalists is None:
         return "nothing works"
     if state.finalists.recommended == of.default:
         return "keep the default"
-    default = next((one for one in confirmed if one.cell.key == of.default), None)
+    default = next((finalist for finalist in confirmed if finalist.cell.key == of.default), None)
     if default is None or default.summary.median_ns is None:
         return "change"  # the default does not work at all
     verdict = default.comparison.verdict if default.comparison is not None else "inconclusive"

@@ -183,7 +183,7 @@ def _of_loads(tuned: LoadsOutcome) -> Tuning:
         default=first.default,
         headline=in_python(common_sentence(tuned.loads), inspect.signature(tune)),
         rows=(),
-        loads={load_text(one.result.tuning): _of_race(one) for one in tuned.outcomes},
+        loads={load_text(outcome.result.tuning): _of_race(outcome) for outcome in tuned.outcomes},
         results=of_files([outcome.records for outcome in tuned.outcomes]),
         document=tuned.document,
     )

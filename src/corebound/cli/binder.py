@@ -57,14 +57,14 @@ class _Declared(Struct, frozen=True, kw_only=True):
         return typing.get_args(self.kind)[0] if is_list else None
 
     def _typer_option(self, default: Any) -> Any:
-        one = self.option
+        option = self.option
         about: dict[str, Any] = {
-            name: getattr(one, name) for name in ("help", "metavar", "min", "max", "envvar")
+            name: getattr(option, name) for name in ("help", "metavar", "min", "max", "envvar")
         }
-        if isinstance(one, Argument):
+        if isinstance(option, Argument):
             return typer.Argument(default, **about)
-        name = one.name or f"--{_UNIT.sub('', self.name).strip('_').replace('_', '-')}"
-        return typer.Option(default, *filter(None, (name, one.short)), **about)
+        name = option.name or f"--{_UNIT.sub('', self.name).strip('_').replace('_', '-')}"
+        return typer.Option(default, *filter(None, (name, option.short)), **about)
 
 
 def bound(function: Callable[..., Output | None], *, begin_s: float) -> Callable[..., None]:

@@ -56,11 +56,11 @@ def inspect_sections(document: Mapping[str, Any]) -> Iterator[Section]:
         yield from (Sentence(f"  {line}") for line in finding["evidence"])
         fix = Fact(term="  fix", value=finding["fix"])
         yield Facts((fix, Fact(term="  proof", value=finding["prove"], code=True)))
-    busiest = sorted(processes, key=lambda one: -one["busy_cpus"])
+    busiest = sorted(processes, key=lambda process: -process["busy_cpus"])
     heads = ("process", "command*", "threads", "compute", "CPUs used", "wait", "may use*")
-    yield _table("Processes", heads, [_process(one) for one in busiest])
-    working = [one for one in busiest if one["works"]]
-    rows = [_threads(one, pool) for one in working for pool in one["pools"]]
+    yield _table("Processes", heads, [_process(process) for process in busiest])
+    working = [process for process in busiest if process["works"]]
+    rows = [_threads(process, pool) for process in working for pool in process["pools"]]
     yield _table(
         "Threads of the processes that work",
         ("threads named*", "process", "number", "CPUs used", "CPUs waited for"),
@@ -88,23 +88,23 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]])
     )
 
 
-def _process(one: Mapping[str, Any]) -> tuple[str, ...]:
-    inner = f" ({one['inner_pid']} inside)" if one["inner_pid"] else ""
-    command = " ".join(one["command"]) or f"[{one['name']}]"
+def _process(process: Mapping[str, Any]) -> tuple[str, ...]:
+    inner = f" ({process['inner_pid']} inside)" if process["inner_pid"] else ""
+    command = " ".join(process["command"]) or f"[{process['name']}]"
     return (
-        f"{one['pid']}{inner}",
+        f"{process['pid']}{inner}",
         command if len(command) <= _LONGEST else f"{command[: _LONGEST - 1]}…",
-        f"{one['threads']:,}",
-        str(one["computing"]),
-        significant(one["busy_cpus"], 2),
-        percent(one["wait_share"], 0) if one["wait_share"] or one["busy_cpus"] else "–",
-        one["cpus"] or "–",
+        f"{process['threads']:,}",
+        str(process["computing"]),
+        significant(process["busy_cpus"], 2),
+        percent(process["wait_share"], 0) if process["wait_share"] or process["busy_cpus"] else "–",
+        process["cpus"] or "–",
     )
 
 
-def _threads(one: Mapping[str, Any], pool: Mapping[str, Any]) -> tuple[str, ...]:
+def _threads(process: Mapping[str, Any], pool: Mapping[str, Any]) -> tuple[str, ...]:
     used, waited = (significant(pool[key], 2) for key in ("busy_cpus", "waiting_cpus"))
-    return (pool["name"], str(one["pid"]), f"{pool['threads']:,}", used, waited)
+    return (pool["name"], str(process["pid"]), f"{pool['threads']:,}", used, waited)
 
 
 def _facts(document: Mapping[str, Any], working: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
@@ -122,10 +122,10 @@ def _facts(document: Mapping[str, Any], working: Sequence[Mapping[str, Any]]) ->
     if faults >= 1 or swap:
         text = f"{size(swap)} in swap, {significant(faults, 2)} major faults per second"
         yield Fact(term="memory", value=text)
-    for one in working[:1]:
-        if one["libraries"]:
-            yield Fact(term="compute libraries", value=", ".join(one["libraries"]))
-        if variables := one["variables"]:
+    for process in working[:1]:
+        if process["libraries"]:
+            yield Fact(term="compute libraries", value=", ".join(process["libraries"]))
+        if variables := process["variables"]:
             pairs = (f"{name}={value}" for name, value in variables.items())
             yield Fact(term="started with", value=" ".join(pairs))
 

@@ -127,7 +127,11 @@ def series_address(shown: Series | CommitEntry) -> str:
 def pages_at(site: str, metric: JudgedBy = "time") -> Callable[[Series | CommitEntry], str]:
     """What gives the address of a series or a commit; a page of commits shows those of times."""
     place = partial(place_of, site=site)
-    return place if metric == "time" else lambda one: place(one) if isinstance(one, Series) else ""
+    return (
+        place
+        if metric == "time"
+        else lambda shown: place(shown) if isinstance(shown, Series) else ""
+    )
 
 
 def place_of(shown: Series | CommitEntry, site: str) -> str:

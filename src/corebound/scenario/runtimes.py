@@ -242,7 +242,9 @@ ALIASES: Mapping[str, Framework] = {
 }
 
 # Every program that a runtime may need on the host.
-RUNTIME_PROGRAMS = frozenset(program.name for one in RUNTIMES.values() for program in one.programs)
+RUNTIME_PROGRAMS = frozenset(
+    program.name for runtime in RUNTIMES.values() for program in runtime.programs
+)
 
 
 def variables_of(pool: Pool) -> tuple[str, ...]:

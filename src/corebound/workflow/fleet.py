@@ -315,7 +315,7 @@ def status_of_fleet(plan_folder: PlanFolder) -> FleetStatus:
 
 def _status(plan_folder: PlanFolder, unasked: str) -> FleetStatus:
     plans = folder.plans(plan_folder.path.parent)
-    rounds = Counter(one.plan.round for one in plans)
+    rounds = Counter(planned.plan.round for planned in plans)
     uncollected = {}
     for other in plans[: -_MOST_ROUNDS - 1 : -1]:
         with contextlib.suppress(CoreboundError):

@@ -99,9 +99,13 @@ def needs_of(files: Sequence[Path]) -> SuiteNeeds:
         },
         lacking=(
             *[("project", reason) for reason in project.unmade.values()][:1],
-            *(one for one in capabilities.build_failures.items() if is_existing(one[0])),
+            *(
+                failure
+                for failure in capabilities.build_failures.items()
+                if is_existing(failure[0])
+            ),
             *((name, reason) for (name, _), reason in capabilities.without_framework.items()),
-            *(("program", one) for one in dict.fromkeys(capabilities.without_program.values())),
+            *(("program", name) for name in dict.fromkeys(capabilities.without_program.values())),
         ),
     )
 

@@ -58,7 +58,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True):
     def target(self) -> str:
         """What is inspected, as the options of a command."""
         named = {"port": self.port, "name": self.name, "cgroup": self.cgroup}
-        options = [f"--{name} {shlex.quote(str(one))}" for name, one in named.items() if one]
+        options = [f"--{name} {shlex.quote(str(value))}" for name, value in named.items() if value]
         return " ".join((*options, *map(str, self.pids)))
 
 
@@ -99,12 +99,12 @@ class Inspection(Shown, frozen=True, kw_only=True):
     def document(self) -> dict[str, Any]:
         """The same as plain data, as `corebound inspect --json` prints it."""
         service, use = self.service, self.service.use
-        minor_faults = sum(one.minor_faults for one in use.processes)
+        minor_faults = sum(process.minor_faults for process in use.processes)
         document: dict[str, Any] = {
             "state": self.state,
             "target": self.target,
             "seconds": use.duration_ns / 1e9,
-            "processes": [_process_document(one, service) for one in use.processes],
+            "processes": [_process_document(process, service) for process in use.processes],
             "limits": {
                 "host": len(self.topology.cpus),
                 "smt": self.topology.has_smt,
@@ -112,8 +112,8 @@ class Inspection(Shown, frozen=True, kw_only=True):
                 "cpus": cpu_list(cpu.id for cpu in self.topology.allowed),
                 "quota_cpus": service.runnable_cpus,
                 "quotas": [
-                    {"group": one.folder, "own": one.is_own, **to_builtins(one.quota)}
-                    for one in use.quotas
+                    {"group": group.folder, "own": group.is_own, **to_builtins(group.quota)}
+                    for group in use.quotas
                 ],
                 "cpu_weight": use.weight.weight if use.weight else None,
             },
@@ -123,20 +123,20 @@ class Inspection(Shown, frozen=True, kw_only=True):
                 "steal_cpus": service.steal_share * len(service.cpus),
                 "minor_faults_per_s": minor_faults / use.duration_ns * 1e9,
             },
-            "findings": [self._finding_document(one) for one in self.findings],
-            "unseen": [one._asdict() for one in use.hidden],
+            "findings": [self._finding_document(finding) for finding in self.findings],
+            "unseen": [hidden._asdict() for hidden in use.hidden],
             "cost": {"cpu_share": use.own_ns / use.duration_ns, "samples": use.samples},
             "saved": str(self.saved) if self.saved else None,
         }
         return {name: _plain(value) for name, value in document.items()}
 
-    def _finding_document(self, one: ServiceFinding) -> dict[str, Any]:
+    def _finding_document(self, finding: ServiceFinding) -> dict[str, Any]:
         names = ("rule", "certainty", "what", "evidence", "fix", "pids")
         command = f"corebound inspect {self.target}"
-        if one.assignments or one.rule == _PINNED:
+        if finding.assignments or finding.rule == _PINNED:
             command += " --save service.yaml && corebound run service.yaml"
-        fields = {name: getattr(one, name) for name in names}
-        return {**fields, "set": one.line, "prove": command}
+        fields = {name: getattr(finding, name) for name in names}
+        return {**fields, "set": finding.line, "prove": command}
 
     def heading(self) -> str:
         """The number of findings, or that there are none."""
@@ -248,9 +248,9 @@ def _plain(value: Any) -> Any:
         case float():
             return round(value, 5)
         case dict():
-            return {name: _plain(one) for name, one in value.items()}
+            return {name: _plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
     return value
 
 
@@ -265,9 +265,9 @@ _READ = (
 )
 
 
-def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, Any]:
+def _process_document(process: ProcessUse, service: ServiceEvidence) -> dict[str, Any]:
     """A process as plain data."""
-    computing, duration_ns = service.computing[one.pid], service.use.duration_ns
+    computing, duration_ns = service.computing[process.pid], service.use.duration_ns
 
     def use(threads: Sequence[ThreadUse]) -> dict[str, Any]:
         return {
@@ -278,18 +278,18 @@ def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, An
             "wait_share": waited(threads) or 0.0,
         }
 
-    pools = [{"name": name, **use(each)} for name, each in named_threads(one).items()]
-    busiest = one.threads[0] if one.threads else None
+    pools = [{"name": name, **use(each)} for name, each in named_threads(process).items()]
+    busiest = process.threads[0] if process.threads else None
     return {
-        **{name: getattr(one, name) for name in _READ},
-        **use(one.threads),
-        "name": one.name,
-        "libraries": list(one.libraries),
-        "command": shown_command(one.command),
-        "works": one in service.active,
-        "threads": one.thread_count,
-        "busy_cpus": one.cpu_ns / duration_ns,
-        "cpus": cpu_list(one.cpus),
+        **{name: getattr(process, name) for name in _READ},
+        **use(process.threads),
+        "name": process.name,
+        "libraries": list(process.libraries),
+        "command": shown_command(process.command),
+        "works": process in service.active,
+        "threads": process.thread_count,
+        "busy_cpus": process.cpu_ns / duration_ns,
+        "cpus": cpu_list(process.cpus),
         "nice": busiest.nice if busiest else None,
         "policy": _POLICIES.get(busiest.policy, "unknown") if busiest else None,
         "pools": sorted(pools, key=lambda each: -each["busy_cpus"] - each["waiting_cpus"]),
@@ -298,9 +298,9 @@ def _process_document(one: ProcessUse, service: ServiceEvidence) -> dict[str, An
 
 def _save(file: Path, inspection: Inspection) -> None:
     """Write a scenario that starts the busiest process that is nobody's child in the service."""
-    uses = {one.pid: one for one in inspection.service.use.processes}
-    tops = [one for one in uses.values() if one.parent not in uses]
-    top = max(tops, key=lambda one: one.ready_ns)
+    uses = {process.pid: process for process in inspection.service.use.processes}
+    tops = [process for process in uses.values() if process.parent not in uses]
+    top = max(tops, key=lambda process: process.ready_ns)
     if not top.command:
         raise InputError(
             what="this process has no command line.",
@@ -381,8 +381,8 @@ def _settings(inspection: Inspection) -> tuple[dict[str, Any], dict[str, str]]:
     """The axes and the variables of a scenario: what the service has, and what findings set."""
     now = {
         name: value
-        for one in inspection.service.use.processes
-        for name, value in one.variables.items()
+        for process in inspection.service.use.processes
+        for name, value in process.variables.items()
     }
     tried: dict[str, str] = {}
     for finding in inspection.findings:

@@ -317,7 +317,7 @@ def _candidates(
         for index, planned in enumerate(task.planned)
         if planned.unfit is None and planned.duplicate_of is None
     ]
-    unfit = next((one.unfit for one in task.planned if one.unfit is not None), None)
+    unfit = next((planned.unfit for planned in task.planned if planned.unfit is not None), None)
     if not launched and unfit is not None:
         where = display_path(loaded.path)
         raise HostError(what=f"nothing can be launched: {unfit.what}", where=where, fix=unfit.fix)

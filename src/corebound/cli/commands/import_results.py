@@ -95,7 +95,9 @@ def command_of(tool: Tool) -> Callable[..., Output]:
 
     signature = inspect.signature(command)
     left_out = {*get_args(Stated)} - {*IMPORTERS[tool].states}
-    parameters = [one for name, one in signature.parameters.items() if name not in left_out]
+    parameters = [
+        parameter for name, parameter in signature.parameters.items() if name not in left_out
+    ]
     command.__dict__["__signature__"] = signature.replace(parameters=parameters)
     command.__doc__ = IMPORTERS[tool].help
     return command

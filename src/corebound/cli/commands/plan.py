@@ -113,7 +113,7 @@ def _lines(planned: PlannedCell) -> Iterator[str]:
     for command in planned.commands:
         variables = [f"{name}={value}" for name, value in command.env]
         yield f"  {shlex.join((*variables, *command.argv))}"
-    programs = (shlex.join(one.command) for one in planned.requests if one.command)
+    programs = (shlex.join(request.command) for request in planned.requests if request.command)
     yield from (f"  starts: {program}" for program in dict.fromkeys(programs))
 
 

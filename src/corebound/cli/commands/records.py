@@ -47,8 +47,8 @@ def list_(
     stored = list_runs(records, Console(stderr=True).print_line)
     shown = stored if every else stored[:_NEWEST]
     runs = [
-        (recorded_run(one), launch_counts(one.launches))
-        for one in (jsonl.read(each.file) for each in shown)
+        (recorded_run(stored), launch_counts(stored.launches))
+        for stored in (jsonl.read(each.file) for each in shown)
     ]
     hidden = len(stored) - len(shown)
     return Output([run for run, _ in runs], partial(_show_list, runs, hidden, Console()))

@@ -16,13 +16,13 @@ def plan_notes(plans: Sequence[tuple[str, Sequence[PlannedCell]]]) -> Iterator[s
         plans: The name and the planned cells of each scenario.
     """
     for scenario, planned in plans:
-        if duplicates := sum(one.duplicate_of is not None for one in planned):
+        if duplicates := sum(each.duplicate_of is not None for each in planned):
             are = "is" if duplicates == 1 else "are"
             yield (
                 f"{scenario}: {duplicates} of {count(len(planned), 'configuration')} {are} the"
                 " same as another on this host, and not measured again."
             )
-    if limited := sum(_is_kept_from_alternating(one) for _, planned in plans for one in planned):
+    if limited := sum(_is_kept_from_alternating(each) for _, planned in plans for each in planned):
         have = "has" if limited == 1 else "have"
         yield (
             f"{count(limited, 'configuration')} {have} a CPU quota: each launch runs alone, because"

@@ -24,7 +24,7 @@ from corebound.units import duration, significant, time_unit
 def typical_launches(result: ScenarioResult) -> tuple[TypicalLaunch, ...]:
     """The typical launch of each of the most interesting cells."""
     typical = map(typical_launch, _interesting_cells(result))
-    return tuple(one for one in typical if one and one.launch.workers)
+    return tuple(each for each in typical if each and each.launch.workers)
 
 
 def _interesting_cells(result: ScenarioResult) -> tuple[CellResult, ...]:

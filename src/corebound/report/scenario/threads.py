@@ -160,13 +160,13 @@ def thread_activity(result: ScenarioResult, typical: Sequence[TypicalLaunch]) ->
             none is clearly faster, a much slower one is shown beside it.
     """
     pair = typical[:2] if result.winner else (*typical[:1], *typical[1:][-1:])
-    shown = [found for one in pair if (found := _shown(one.cell, one.launch)) is not None]
-    cpus = _used_cpus(result, [one.launch for one in shown])
+    shown = [found for each in pair if (found := _shown(each.cell, each.launch)) is not None]
+    cpus = _used_cpus(result, [each.launch for each in shown])
     if not cpus:
         return None
     noun = shown[0].noun
     drawn = _drawn(shown, cpus)
-    most = max(len(one.subjects) for one in shown)
+    most = max(len(each.subjects) for each in shown)
     names = [f"{noun} {ink}" for ink in range(min(most, INKS))]
     if most == 1 and len(shown[0].subjects[0].threads) > 1:
         names = [f"any {noun}" if noun == "thread" else names[0]]
@@ -174,25 +174,25 @@ def thread_activity(result: ScenarioResult, typical: Sequence[TypicalLaunch]) ->
     key = [(f"h{ink}", name) for ink, name in enumerate(names)]
     if most > INKS:
         key[-1] = (key[-1][0], f"{key[-1][1]}; colours repeat")
-    if any(one.per_waiting for one in drawn):
+    if any(each.per_waiting for each in drawn):
         key.append(("wait h0", "waits for a CPU"))
-    if any(one.per_waiting and one.throttled for one in drawn):
+    if any(each.per_waiting and each.throttled for each in drawn):
         key.append(("throttled", "held back by the CPU quota"))
-    if any(one.stolen for one in drawn):
+    if any(each.stolen for each in drawn):
         key.append(("stolen", "stolen by the hypervisor"))
-    if any(one.gpus for one in shown):
+    if any(each.gpus for each in shown):
         key.append((f"h{REQUEST_INK}", "GPU busy"))
-    for one in [one.requests for one in shown if one.requests][:1]:
-        key += one.key
+    for each in [each.requests for each in shown if each.requests][:1]:
+        key += each.key
     return Content(
         noun=noun,
         nouns=_NOUNS[noun],
-        lead=_activity_lead([one.cell for one in shown], result, _NOUNS[noun]),
+        lead=_activity_lead([each.cell for each in shown], result, _NOUNS[noun]),
         key=tuple(key),
         panels=tuple(
-            _panel(result, one, picture, cpus) for one, picture in zip(shown, drawn, strict=True)
+            _panel(result, each, picture, cpus) for each, picture in zip(shown, drawn, strict=True)
         ),
-        host_and_counters=_side_by_side([_host_and_counters(one.launch) for one in shown]),
+        host_and_counters=_side_by_side([_host_and_counters(each.launch) for each in shown]),
     )
 
 
@@ -308,24 +308,24 @@ def _in_periods(stays: Iterable[Stay], periods: Sequence[tuple[int, int]]) -> tu
 def _drawn(shown: Sequence[_Shown], cpus: Sequence[Cpu]) -> tuple[CpuTime, ...]:
     """The pictures of all launches, on one time scale and one scale of those that wait."""
     row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
-    longest_ms = max(one.end_ms for one in shown)
+    longest_ms = max(each.end_ms for each in shown)
     breaks = range(1, len(cpus))
     drawn = [
         CpuTime(
             cpus=len(cpus),
-            tracks=tuple(_tracks(one, row_of)),
-            stolen=tuple(_stolen(one, row_of)),
-            throttled=_throttled(one),
-            until=one.end_ms / longest_ms,
+            tracks=tuple(_tracks(each, row_of)),
+            stolen=tuple(_stolen(each, row_of)),
+            throttled=_throttled(each),
+            until=each.end_ms / longest_ms,
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
-            alt_text=_alt_text(one),
+            alt_text=_alt_text(each),
         )
-        for one in shown
+        for each in shown
     ]
-    waits = [one.wait_ns >= _LEAST_WAITING * (one.run_ns + one.wait_ns) for one in shown]
+    waits = [each.wait_ns >= _LEAST_WAITING * (each.run_ns + each.wait_ns) for each in shown]
     most = max(
-        (one.most_waiting for one, is_seen in zip(drawn, waits, strict=True) if is_seen),
+        (each.most_waiting for each, is_seen in zip(drawn, waits, strict=True) if is_seen),
         default=0.0,
     )
     if not most:
@@ -333,8 +333,8 @@ def _drawn(shown: Sequence[_Shown], cpus: Sequence[Cpu]) -> tuple[CpuTime, ...]:
     cpus_px = _cpus_px(cpus)
     per_waiting = min(1 / len(cpus), _MOST_QUEUE_PX / cpus_px / most)
     return tuple(
-        replace(one, per_waiting=per_waiting if is_seen else 0.0)
-        for one, is_seen in zip(drawn, waits, strict=True)
+        replace(each, per_waiting=per_waiting if is_seen else 0.0)
+        for each, is_seen in zip(drawn, waits, strict=True)
     )
 
 
