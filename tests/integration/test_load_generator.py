@@ -175,7 +175,6 @@ def test_connections_closed_by_the_server_are_reopened(
     assert (answered.ok, answered.errors) == (100, {})
 
 
-@pytest.mark.measures
 def test_a_two_second_stall_shows_fully_in_an_open_loop_and_little_in_a_closed_one(
     server: Server, tmp_path: Path
 ) -> None:
