@@ -203,7 +203,7 @@ class CellAtCommits(ComparedRow, frozen=True, kw_only=True):
         return (
             bounds is not None
             and self.cpu_ratio is not None
-            and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
+            and not bounds.contains(1 / self.cpu_ratio)
         )
 
 

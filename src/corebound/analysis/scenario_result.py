@@ -291,9 +291,7 @@ def analyse_scenario(
     labelled = shorten_labels([*(own[0].cell for own in launched.values()), *missing])
     by_key = {cell.key: cell for cell in labelled}
     planned = tuple(by_key.get(cell.key, cell) for cell in planned)
-    duplicates: dict[str, list[Cell]] = {}
-    for cell in missing:
-        duplicates.setdefault(run.measured_key(cell), []).append(by_key[cell.key])
+    duplicates = grouped([by_key[cell.key] for cell in missing], run.measured_key)
     summaries = {key: summarise(by_key[key], own, measure.warmup) for key, own in launched.items()}
     baselines = _measured_baselines(run, scenario, labelled[: len(launched)], planned)
     baseline_summaries = [summaries.get(cell.key) if cell else None for cell in baselines]

@@ -80,8 +80,7 @@ def launched_proof(
     if comparison is None or comparison.interval is None:
         evidence += " They are too few to compare its speed."
         return ArtefactProof(artefact=artefact, state="written", evidence=evidence)
-    interval = comparison.interval
-    differs = interval.high < 1 / (1 + margin) or interval.low > 1 + margin
+    differs = comparison.interval.is_beyond(margin)
     if differs:
         evidence += f" But it was {change_text(comparison)} than the winner's own command."
     return ArtefactProof(

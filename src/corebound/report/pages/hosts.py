@@ -283,10 +283,8 @@ def host_page(records: HostRecords, *, now: str) -> Page:
 
 def _checks(runs: Sequence[Run]) -> tuple[Content, ...]:
     """Checks that warn now come first, then those that warned before, then the others."""
-    groups: dict[str, list[tuple[Run, HostCheck]]] = {}
-    for run in runs:
-        for host_check in run.preflight or ():
-            groups.setdefault(host_check.check, []).append((run, host_check))
+    every = ((run, host_check) for run in runs for host_check in run.preflight or ())
+    groups = grouped(every, lambda pair: pair[1].check)
     order = {"warning": 0, "ok": 1, "unavailable": 2}
     return tuple(
         sorted(

@@ -20,6 +20,7 @@ from corebound.analysis.wording import (
     relative_speed,
     verdict_word,
 )
+from corebound.groups import grouped
 from corebound.report.elements import Content
 from corebound.scenario.cell import Cell
 from corebound.scenario.fault_wording import join_words
@@ -67,10 +68,12 @@ def heat_map(result: ScenarioResult) -> Content | None:
     if len(axes) < 2 or not result.ranked:
         return None
     rows, columns, *_ = sorted(axes, key=lambda axis: (axis != _ROWS, axes.index(axis)))
-    by_place: dict[tuple[str, str], list[Shown]] = {}
-    for cell, found in shown:
-        by_place.setdefault((_value(cell, rows), _value(cell, columns)), []).append((cell, found))
-    planned = {(_value(cell, rows), _value(cell, columns)) for cell in result.planned}
+
+    def place(cell: Cell) -> tuple[str, str]:
+        return _value(cell, rows), _value(cell, columns)
+
+    by_place = grouped(shown, lambda pair: place(pair[0]))
+    planned = set(map(place, result.planned))
     column_values = tuple(dict.fromkeys(column for _, column in by_place))
     table = tuple(
         (
