@@ -63,7 +63,10 @@ def _commits(comparison: CommitComparison, context: PageContext) -> Page:
     project, before, after = comparison.project, comparison.before, comparison.after
     short, first = (before.sha[:10], after.sha[:10]), comparison.series[0]
     support = [_of_samples(comparison.series)]
-    if not all(map(_has_command, comparison.series)):
+    if not all(
+        between_command((each.series,), each.before_point, each.after_point)
+        for each in comparison.series
+    ):
         support.append(NO_COMMAND)
     return _page(
         comparison,
@@ -147,10 +150,6 @@ def _of_samples(all_series: Sequence[ComparedSeries]) -> str:
         return ""
     name = interval_name(series.series for series in all_series)
     return f"Below each value is the {name} of its own samples."
-
-
-def _has_command(series: ComparedSeries) -> bool:
-    return between_command((series.series,), series.before_point, series.after_point) is not None
 
 
 def _histories_of_cells(comparison: RunComparison, history: ChangeHistory) -> list[Content]:
