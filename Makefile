@@ -14,8 +14,8 @@ ENVIRONMENTS := $(patsubst environments/%.txt,%,$(wildcard environments/*.txt))
 STARTED := $(shell date +%s)
 BUDGET ?= $(shell left=$$((255 + $(STARTED) - $$(date +%s))); echo $$((left > 120 ? left : 120)))s
 # Processes for tests that measure nothing. Those that launch wait for two thirds of their time, so
-# two of them share a CPU.
-JOBS ?= 4
+# three keep two CPUs busy; with four, some launches of tests are disturbed.
+JOBS ?= 3
 # Python compiles what is imported, once: compiling all of it takes longer than unpacking it.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE

@@ -103,7 +103,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[
     return project, *run(project)
 
 
+# It counts launches; of short naps beside many other tests, disturbed ones do not count.
 @pytest.mark.quick
+@pytest.mark.measures
 def test_asv_stores_launches_of_every_cell_and_skips_cells_that_do_not_fit(
     measured: tuple[Path, str, dict[str, Any]],
 ) -> None:
@@ -120,8 +122,7 @@ def test_asv_stores_launches_of_every_cell_and_skips_cells_that_do_not_fit(
     assert math.isnan(entry["result"][2])
     assert "60000" in output
     # One sample a launch, which is what can be replicated.
-    # Of three launches, one that a busy host disturbs is left out where two others are not.
-    assert {len(samples) for samples in entry["samples"][:2]} <= {2, 3}
+    assert [len(samples) for samples in entry["samples"][:2]] == [3, 3]
     assert all(0 < sample < 1 for samples in entry["samples"][:2] for sample in samples)
     # asv rounds quartiles, but not the result, to five digits.
     assert all(

@@ -14,7 +14,6 @@ from corebound.records.run_record import Run
 from support.build import repeated, write_records
 from support.commands import corebound
 from support.repositories import SLEEP, sleeping_suite
-from support.texts import numbers_in
 
 
 @pytest.fixture
@@ -95,6 +94,8 @@ def write(records: Path, run: Run, launches: tuple[Launch, ...], night: int, fac
     write_records(records, made, *repeated(launches, made.id, factor))
 
 
+# Of short naps beside many other tests, disturbed launches do not count.
+@pytest.mark.measures
 def test_a_regression_that_does_not_reproduce_raises_no_alarm(suite: Path, real: Stored) -> None:
     records = a_history(suite, real, slower=3.0)
     nights = list(jsonl.files(records))
@@ -107,8 +108,10 @@ def test_a_regression_that_does_not_reproduce_raises_no_alarm(suite: Path, real:
     changes = json.loads(out)["changes"]
     # Both bindings stepped; each was asked about once, and naps are as long as ever.
     assert [one["confirmation"]["answer"] for one in changes] == ["refuted", "refuted"]
-    # Three or four, less those that a busy host disturbs.
-    assert 2 <= numbers_in(changes[0]["confirmation"]["how"])[0] <= 4
+    assert (
+        "4 launches" in changes[0]["confirmation"]["how"]
+        or "3 launches" in changes[0]["confirmation"]["how"]
+    )
     # What was measured again is no night of the history.
     assert list(jsonl.files(records)) == nights
     assert len(list(documents.CONFIRMATIONS.folder(records).glob("*/*.jsonl"))) == 2
