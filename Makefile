@@ -21,6 +21,9 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# What fails beside others runs again by itself: a launch of a test may be disturbed by the others,
+# but a fault shows alone too. Without a failed test, as after an interrupt, this fails.
+ALONE := $(PYTEST) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-environments made-pytorch made-numpy test test-rest test-all test-fleet test-python test-numa numa-machine fleet-packages fuzz environments check lint docs golden schema bench release clean
@@ -56,16 +59,16 @@ demo: demo-environments ## measure this machine with PyTorch and NumPy, and writ
 test: $(READY) environments ## run unit, doc and browser tests, and integration tests of each kind
 	@# In the order given: the longest files first, so that no process idles at the end.
 	$(PYTEST) $(PARALLEL) -m "not integration or (quick and not measures)" \
-	  tests/integration tests/browser tests/unit src
+	  tests/integration tests/browser tests/unit src || $(ALONE)
 	$(PYTEST) -m "quick and measures" tests/integration
 
 # The emulated machine keeps one process busy while the other runs fleets and integration tests.
 test-rest: $(READY) environments numa-machine fleet-packages ## run the tests that `make test` leaves out
-	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/fleet tests/integration
+	$(PYTEST) $(PARALLEL) -m "not quick and not measures" tests/numa tests/fleet tests/integration || $(ALONE)
 	$(PYTEST) -m "not quick and measures" tests/integration
 
 test-all: $(READY) environments numa-machine fleet-packages ## run every test
-	$(PYTEST) $(PARALLEL) -m "not measures" tests src
+	$(PYTEST) $(PARALLEL) -m "not measures" tests src || $(ALONE)
 	$(PYTEST) -m measures tests/integration
 
 test-fleet: $(READY) fleet-packages ## test fleets of three hosts: Dask, Slurm, and a generated Job of Kubernetes

@@ -35,11 +35,11 @@ def test_no_change(corebound):
     corebound.check(naps.same, baseline="main", margin=0.3, launches=(3, 4))
 
 def test_faster_than_another(corebound):
-    result = corebound.check(naps.less, baseline=naps.same, launches=(3, 4))
+    result = corebound.check(naps.less, baseline=naps.same, launches=(3, 6))
     assert result.verdict == "faster"
 
 def test_slower_than_another(corebound):
-    corebound.check(naps.same, baseline=lambda: naps.less(), launches=(3, 4))
+    corebound.check(naps.same, baseline=lambda: naps.less(), launches=(3, 6))
 
 def test_revision(corebound):
     corebound.check(naps.work, baseline="nowhere")
