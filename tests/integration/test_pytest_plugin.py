@@ -8,9 +8,9 @@ import pytest
 
 from support.commands import isolation
 
-pytestmark = pytest.mark.quick
+# Naps, which other programs on the host hardly disturb, but many tests do.
+pytestmark = [pytest.mark.quick, pytest.mark.measures]
 
-# Naps, so that other programs on the host make no check inconclusive.
 MODULE = """\
 import time
 
@@ -35,11 +35,11 @@ def test_no_change(corebound):
     corebound.check(naps.same, baseline="main", margin=0.3, launches=(3, 4))
 
 def test_faster_than_another(corebound):
-    result = corebound.check(naps.less, baseline=naps.same, launches=(3, 6))
+    result = corebound.check(naps.less, baseline=naps.same, launches=(3, 4))
     assert result.verdict == "faster"
 
 def test_slower_than_another(corebound):
-    corebound.check(naps.same, baseline=lambda: naps.less(), launches=(3, 6))
+    corebound.check(naps.same, baseline=lambda: naps.less(), launches=(3, 4))
 
 def test_revision(corebound):
     corebound.check(naps.work, baseline="nowhere")
