@@ -93,10 +93,7 @@ def bound(function: Callable[..., Output | None], *, begin_s: float) -> Callable
         values = {name: declared[name].value(value) for name, value in typed.items()}
         as_json = values.get("as_json", False) or values.get("form") == "json"
         if "console" in own:
-            # Imported here: commands without progress do without.
-            from corebound.cli.output.console import Console  # noqa: PLC0415
-
-            values["console"] = Console(stderr=True, quiet=values.pop("quiet"))
+            values["console"] = hints["console"](stderr=True, quiet=values.pop("quiet"))
         for name, request in requests.items():
             fields_of = {option.name: values.pop(option.name) for option in _options_of(request)}
             if "begin_s" in request.__struct_fields__:
