@@ -22,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # What fails beside others runs again by itself: a launch of a test may be disturbed by the others,
-# but a fault shows alone too. Without a failed test, as after an interrupt, this fails.
-ALONE := $(PYTEST) --last-failed --last-failed-no-failures none
+# but a fault shows alone too. An interrupt, or whatever else than failed tests, stays a failure.
+ALONE := { test $$? -eq 1 && $(PYTEST) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-environments made-pytorch made-numpy test test-rest test-all test-fleet test-python test-numa numa-machine fleet-packages fuzz environments check lint docs golden schema bench release clean
