@@ -38,7 +38,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 def decided_by(candidates: Sequence[Candidate], left_s: float) -> tuple[Candidate, ...]:
     """The comparisons that the rest of a budget decides: at least one.
 
-    One that was begun comes first, then those that look plainest. If none fits, it is the shortest.
+    The one that has most launches comes first, then those that look plainest, as launches may take
+    longer than expected. If none fits, it is the shortest.
     Choosing by the first launch hardly adds false alarms (`benchmarks.simulation focus`).
 
     Args:
@@ -46,9 +47,9 @@ def decided_by(candidates: Sequence[Candidate], left_s: float) -> tuple[Candidat
         left_s: The rest of the budget, in seconds.
     """
 
-    def order(candidate: Candidate) -> tuple[bool, bool, float]:
+    def order(candidate: Candidate) -> tuple[int, bool, float]:
         fits = candidate.seconds <= left_s
-        return candidate.launches < 2, not fits, -candidate.effect if fits else candidate.seconds
+        return -candidate.launches, not fits, -candidate.effect if fits else candidate.seconds
 
     chosen: list[Candidate] = []
     baselines: set[tuple[int, str]] = set()

@@ -303,8 +303,13 @@ class ScenarioProgress:
 
     def lacking_s(self, key: str, time_left: TimeLeft) -> float:
         """What the launches take that a cell lacks to be compared, in seconds."""
-        launch_s = max(self.least_launch_s(key, time_left), self.counting_s(key))
-        return max(self._wanted(key) - len(self._ok(self.cells[key])), 0) * launch_s
+        cell = self.cells[key]
+        launch_s = max(
+            time_left.launch_s(cell.planned.cell),
+            self.least_launch_s(key, time_left),
+            self.counting_s(key),
+        )
+        return max(self._wanted(key) - len(self._ok(cell)), 0) * launch_s
 
     def candidates(self, number: int, time_left: TimeLeft) -> Iterator[Candidate]:
         """The comparisons that lack launches to be decided; `number` is the scenario's."""

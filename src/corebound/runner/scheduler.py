@@ -126,8 +126,9 @@ class Runner:
     def _next_turn(self) -> int | None:
         """The scenario whose block is launched next; None if none needs one.
 
-        If the rest of the budget does not decide everything, some comparisons are decided: after
-        the first block of all scenarios, or before one that would leave no time to decide one.
+        If the rest of the budget does not decide everything, some comparisons are decided, those of
+        one scenario after those of another: after the first block of all scenarios, or before one
+        that would leave no time to decide one.
         """
         for progress in self._progress:
             progress.focus = None
@@ -146,9 +147,12 @@ class Runner:
         answer_s = 0.0 if self._has_decided else chosen[0].seconds
         if not turns[index].blocks and turns[index].least_block_s + answer_s <= self._left_s:
             return index
-        for number, progress in enumerate(self._progress):
-            pairs = [(cell.key, cell.baseline) for cell in chosen if cell.scenario == number]
-            progress.focus = {key for pair in pairs for key in pair}
+        for progress in self._progress:
+            progress.focus = set()
+        first = chosen[0].scenario
+        self._progress[first].focus = {
+            key for cell in chosen if cell.scenario == first for key in (cell.key, cell.baseline)
+        }
         return next_turn(self._turns(self._outlooks()), self._left_s)
 
     @property
@@ -299,7 +303,7 @@ class Runner:
         """Among how many blocks of each scenario the rest of the budget is shared."""
         held = blocks_within(self._turns(outlooks, lambda outlook: outlook.least), left_s)
         answering = [
-            max(min(outlook.least, DECIDING_LAUNCHES) - progress.block, 0)
+            max(min(self._decided_with(outlook), DECIDING_LAUNCHES) - progress.block, 0)
             if outlook.open and progress.has_started
             else 0
             for progress, outlook in zip(self._progress, outlooks, strict=True)
@@ -309,6 +313,10 @@ class Runner:
             for blocks, outlook in zip(answering, outlooks, strict=True)
         )
         return list(map(max, held, answering)) if least_s <= left_s else list(held)
+
+    def _decided_with(self, outlook: Outlook) -> int:
+        """The number of launches that may decide a comparison."""
+        return outlook.most if self._focuses else outlook.least
 
     def _has_time_to_repeat(self, progress: ScenarioProgress, jobs: Sequence[Job]) -> bool:
         """Whether the budget holds some launches once more, beside the first blocks of all.

@@ -194,6 +194,18 @@ def test_of_two_scenarios_the_plainer_comparison_is_decided() -> None:
     assert second[:6] == ["b-second"] * 6
 
 
+def test_one_comparison_is_decided_before_another_is_begun() -> None:
+    # Both fit if launches are as short as may be; nobody knows how long later ones take.
+    plain = steps("a-first", none=0.05, one_cpu=0.1)
+    host = Host(plain | steps("b-second", none=0.05, one_cpu=0.2), start_s=0.5)
+    tasks = [a_task(name=name, least=6, most=20) for name in ("a-first", "b-second")]
+
+    kept = host.run(*tasks, budget_s=45, focuses=True)
+
+    later = [launch.cell.scenario for launch in kept if launch.block]
+    assert later[:10] == ["b-second"] * 10
+
+
 def test_one_comparison_is_decided_before_a_scenario_that_leaves_no_time_for_it() -> None:
     plain = steps("a-first", none=0.01, one_cpu=0.02)
     host = Host(plain | steps("b-second", none=0.01, one_cpu=0.01), start_s=2.0)
