@@ -55,6 +55,21 @@ def test_a_first_run_is_forecast_as_a_range_within_the_budget() -> None:
     assert numbers_in(known[0]) == [10, 30]
 
 
+def test_a_plan_says_what_its_budget_has_no_time_for(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [Path(scenario)]
+    for name in ("a-second", "a-third"):
+        files.append(Path(f"{name}.yaml"))
+        files[-1].write_text(SCENARIO.replace("name: nothing", f"name: {name}"))
+
+    plan(PlanRequest(files=tuple(files), budget_s=1)).print(as_json=False)
+
+    forecast = capsys.readouterr().out.split("\n\n")[-1]
+    assert in_order(forecast, "1.00 s", "no time", "a-third")
+    assert "--budget 5m" not in forecast
+
+
 def test_a_plan_names_the_duplicates(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan(PlanRequest(files=(Path(scenario),))).print(as_json=True)
 

@@ -81,17 +81,20 @@ def plan(request: PlanRequest) -> Output:
         corebound plan scenarios/ --budget 10m
     """
     suite = workflow.plan_suite(request, request.sysfs)
-    return Output(suite, partial(_show_plan, suite))
+    return Output(suite, partial(_show_plan, suite, request))
 
 
-def _show_plan(suite: RunPlan) -> None:
+def _show_plan(suite: RunPlan, request: PlanRequest) -> None:
     for _, cell in suite.cells:
         typer.echo("\n".join(_lines(cell)))
     by_name = groupby(suite.cells, key=lambda pair: pair[0].scenario.name)
     for note in plan_notes([(name, [cell for _, cell in pairs]) for name, pairs in by_name]):
         typer.echo(f"\n{note}")
     if suite.forecasts:
-        typer.echo("\n" + "\n".join(forecast_lines(suite.forecasts, budget_s=None)))
+        lines = forecast_lines(
+            suite.forecasts, budget_s=request.budget_s, focuses=request.profile != "nightly"
+        )
+        typer.echo("\n" + "\n".join(lines))
     for reason in suite.missing:
         typer.echo(f"\n`corebound run` would skip cells: {reason.what}\n  {reason.fix}")
 
