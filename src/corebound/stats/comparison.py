@@ -115,6 +115,9 @@ _PRICE_OF_T, _PRICE_OF_RANKS = 1.2, 6.0
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.
 _SHARED_CORE = math.log(2)
+# In so many blocks, others seldom disturb the launches of one side only by chance (2 in 32): that
+# they disturb it belongs to its configuration.
+_LASTING_BLOCKS = 5
 
 
 class ModeComparison(Struct, frozen=True, kw_only=True):
@@ -243,7 +246,7 @@ def compare(
             widened by it, and by how unequally other programs delayed the two.
 
     The verdict is `inconclusive` if only the slower side's value is based on disturbed launches
-    and the disturbance can explain the difference.
+    and the disturbance can explain the difference, unless it was so in five blocks of one run.
 
     Returns:
         The comparison, or None if one of the two has no `ok` launch, or if a
@@ -360,9 +363,10 @@ def are_different(
             interval is not None
             and interval.is_beyond(margin)
             and not _is_explained_by_disturbance(
-                cell, baseline, interval, verdict_of(interval, margin)
+                cell, baseline, interval, verdict_of(interval, margin), blocks=blocks
             )
             for ranks in [_ranks(cell, baseline, confidence=confidence)]
+            for blocks in [len(log_ratios(cell, baseline))]
             for interval in (by_t, ranks.interval if ranks else None)
         )
         for (cell, baseline), by_t in zip(pairs, intervals, strict=True)
@@ -380,15 +384,14 @@ def _comparison(
     interval = interval_of(estimate)
     is_usable = interval is not None and is_usable_ratio(*interval.ends)
     verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
-    explained = _is_explained_by_disturbance(cell, baseline, interval, verdict)
     # Two runs differ by more than the ranks of their launches show.
     ranks = _ranks(cell, baseline) if estimate.by_launches is None else None
-    shows_nothing = verdict == "inconclusive" or explained
-    by_ranks = ranks is not None and shows_nothing and not ranks.interval.contains(1.0)
+    by_ranks = ranks is not None and verdict == "inconclusive" and not ranks.interval.contains(1.0)
     if ranks is not None and by_ranks:
         interval, is_usable = ranks.interval, True
         verdict = verdict_of(interval, margin)
-        explained = _is_explained_by_disturbance(cell, baseline, interval, verdict)
+    blocks = len(estimate.blocks)
+    explained = _is_explained_by_disturbance(cell, baseline, interval, verdict, blocks=blocks)
     p_value = _p_value(estimate)
     if p_value is not None and ranks is not None:
         p_value = min(1.0, _PRICE_OF_T * p_value, _PRICE_OF_RANKS * ranks.p_value)
@@ -399,7 +402,7 @@ def _comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,
         verdict=verdict,
-        pairs=len(estimate.blocks),
+        pairs=blocks,
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
         p_value=p_value,
         launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
@@ -450,10 +453,19 @@ def _by_mode(estimate: LogRatioEstimate, margin: float) -> ModeComparison | None
 
 
 def _is_explained_by_disturbance(
-    cell: CellSummary, baseline: CellSummary, interval: Interval | None, verdict: Verdict
+    cell: CellSummary,
+    baseline: CellSummary,
+    interval: Interval | None,
+    verdict: Verdict,
+    *,
+    blocks: int,
 ) -> bool:
-    """Whether disturbances of the slower side alone can explain a difference."""
-    if interval is None or verdict not in {"faster", "slower"}:
+    """Whether disturbances of the slower side alone can explain a difference.
+
+    Args:
+        blocks: How many blocks of one run have launches of both.
+    """
+    if interval is None or verdict not in {"faster", "slower"} or blocks >= _LASTING_BLOCKS:
         return False
     slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
     if not slower.disturbed or quicker.disturbed:
