@@ -115,6 +115,15 @@ def test_a_difference_of_few_launches_leads_no_page_and_the_reason_is_their_numb
     assert "3 launches" in why_open(effect, "correction")
 
 
+def test_what_is_significant_after_too_few_launches_is_seen_and_not_lost() -> None:
+    scenario = a_scenario(name="a", matrix=THREADS)
+    result = a_result(scenario, {DEFAULT: 20.0, ONE_THREAD: 10.0}, blocks=4, spread=0.15)
+
+    assert result.decided
+    seen = known(unconfirmed(result))
+    assert in_order(seen.text, "1 thread looks", "Only 4 launches of each", "6 launches")
+
+
 def test_one_launch_each_says_what_was_seen_and_what_confirms_it() -> None:
     seen = known(seen_once(ms={DEFAULT: 900.0, ONE_THREAD: 2.0}, spread=0.0))
 
@@ -147,7 +156,12 @@ def test_what_is_seen_is_beyond_the_margin(one_ms: float, other_ms: float, sprea
     seen = unconfirmed(result)
 
     assert seen is None or (seen.effect.distance > math.log1p(result.measure.margin))
-    assert seen is None or not result.decided
+    leading = [
+        pair.cell.cell.id
+        for pair in result.ranked
+        if may_lead(pair.cell, pair.baseline, pair.comparison)
+    ]
+    assert seen is None or result.decided.isdisjoint(leading)
 
 
 @pytest.mark.parametrize(
