@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.effects import beside_others
 from corebound.analysis.scenario_result import CellResult, ScenarioResult, compare_cells
 from corebound.analysis.selection import title_of, varying_axes
 from corebound.analysis.wording import count, open_note
@@ -29,7 +30,7 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
         pair: What distinguishes this pair from the claim's others; empty for a single pair.
         comparison: The first cell against the second; None if they cannot be compared.
         needs: What the claim needs and the host lacks: `needs SMT`; empty if nothing.
-        detail: The reason, or the difference from the claimed size; may be empty.
+        detail: The reason, or the difference from the claimed size, and when it holds; or empty.
     """
 
     claim: Claim
@@ -121,6 +122,8 @@ def _judge_claim(result: ScenarioResult, claim: Claim) -> Iterator[ClaimResult]:
     for (measured, measured_slower), (faster, slower) in pair_of_measured.items():
         comparison = compare_cells(result, faster, slower)
         judgement, detail = _judge(claim, comparison)
+        condition = _condition(comparison, result.find(faster), result.find(slower))
+        detail = f"{detail} {condition}".strip()
         if measured == measured_slower:
             detail = "both are the same on this host"
         yield ClaimResult(
@@ -147,6 +150,16 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
     if published and interval and not interval.contains(published):
         detail = "the effect is smaller here" if published > interval.high else "and larger here"
     return "reproduces", detail
+
+
+def _condition(
+    comparison: Comparison | None, faster: CellResult | None, slower: CellResult | None
+) -> str:
+    """When a decided claim holds or not, if others disturbed the slower side; else empty."""
+    if comparison is None or comparison.verdict == "inconclusive":
+        return ""
+    side = faster if comparison.verdict == "slower" else slower
+    return beside_others(side.summary) if side is not None else ""
 
 
 def _missing_need(claim: Claim, host: Host) -> tuple[str, str]:

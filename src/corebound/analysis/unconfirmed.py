@@ -95,7 +95,8 @@ _CONFIRMING = 6
 def unconfirmed(result: ScenarioResult) -> Unconfirmed | None:
     """The largest difference in a scenario where nothing is decided; None if none was seen.
 
-    One that is significant after too few launches for a headline is not decided either. What may as well be noise is none. Comparisons of commits have sentences of their own.
+    One that is significant after too few launches for a headline is not decided either. What may as
+    well be noise is none. Comparisons of commits have sentences of their own.
     """
     ranked = effects_of(result)
     is_decided = any(effect.cell.cell.id in result.decided and effect.may_lead for effect in ranked)

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from corebound.analysis.claims import judge_claims
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_results
+from corebound.records.telemetry import Disturbance
 from corebound.report.pages.claims import claims_page
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from support.build import a_launch, a_run, a_scenario, a_worker
 from support.examples import examples
 from support.known import known
+from support.results import a_result
 
 SIZES = tuple(range(1, 9))
 
@@ -74,6 +76,20 @@ def test_what_is_decided_depends_on_all_scenarios_of_the_run() -> None:
 
     # A family of twice the size may decide otherwise; that of a run is used everywhere.
     assert together != alone
+
+
+def test_a_claim_that_was_measured_beside_others_says_so() -> None:
+    claim = {"says": "one CPU is faster", "faster": {"binding": "one-cpu"},
+             "than": {"binding": "none"}}  # fmt: skip
+    result = a_result(a_scenario(claims=[claim]), {"binding=none": 20.0, "binding=one-cpu": 10.0})
+    others = Disturbance(share=0.9, by=("foreign load",), evidence=("busy",))
+    busy = [replace(launch, disturbance=others) for launch in result.launches]
+
+    (beside,) = judge_claims(*latest_results([(result.run, busy)]))
+    (alone,) = judge_claims(result)
+
+    assert (beside.judgement, alone.judgement) == ("reproduces", "reproduces")
+    assert (beside.detail, alone.detail) == ("while others use the CPUs", "")
 
 
 def test_the_page_counts_no_claim_that_is_not_decided() -> None:
