@@ -32,7 +32,7 @@ from benchmarks.simulation.histories import (
 )
 from corebound.stats.history import change_point_search, detectors
 from corebound.stats.history.detection import THRESHOLD
-from corebound.stats.history.shift_tests import inflation
+from corebound.stats.history.shift_tests import inflation, t_p_value
 
 # (likelihood, t, no veto of the likelihood) -> whether a cut is accepted.
 _RULES: Mapping[str, Callable[[bool, bool, bool], bool]] = {
@@ -42,8 +42,6 @@ _RULES: Mapping[str, Callable[[bool, bool, bool], bool]] = {
     "t": lambda _like, t, _ok: t,
     "likelihood and t": lambda like, t, _: like and t,
 }
-# The gain below which the likelihood vetoes a cut.
-_VETO = 5.0
 _OTAVA, _ASV = "Otava", "asv"
 # A step is looked for this many nights long.
 _PATIENCE = 30
@@ -76,11 +74,13 @@ def places_of(rule: str, logs: Array) -> Places:
 
     def decide(stretch: detectors.CutContext) -> detectors.CutDecision:
         decision = _decide(stretch)
-        if not decision.votes:
+        if decision is detectors.REFUSED:
             return decision
-        gain = stretch.sides.likelihood / inflation(stretch.sides.points, stretch.rho)
-        like, t = (vote.found for vote in decision.votes)
-        return replace(decision, elected=_RULES[rule](like, t, gain >= _VETO))
+        sides, rho = stretch.sides, stretch.rho
+        gain = sides.likelihood / inflation(sides.points, rho)
+        t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
+        like, t = gain >= detectors.LIKELIHOOD_GAIN, t_level <= detectors.T_LEVEL
+        return replace(decision, elected=_RULES[rule](like, t, gain >= detectors.LEAST_GAIN))
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(change_point_search, "decide", decide))

@@ -319,8 +319,8 @@ def assess_history(
     return replace(
         history,
         changes=tuple(sorted((each.change for each in accepted), key=_sort_key, reverse=True)),
-        unclear=tuple(change for change in others if change.change_point.votes),
-        early_warnings=tuple(change for change in others if not change.change_point.votes),
+        unclear=tuple(change for change in others if not change.change_point.is_early),
+        early_warnings=tuple(change for change in others if change.change_point.is_early),
         assessed={each.change.id: each for each in assessed},
         shown_by_several=_shown_by_several(accepted),
     )

@@ -350,7 +350,7 @@ def _change(each: HistoryChange, history: ChangeHistory, address: Address) -> di
         **attributes(each.decision, "because"),
         "step": step.status,
         "ended": each.has_ended,
-        "suspicion": not step.votes,
+        "suspicion": step.is_early,
         "clear": each.is_significant,
         "size": size_with_interval(change),
         **attributes(change.series, "more_is_better"),

@@ -154,7 +154,7 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
         status: Status = "open" if self.is_regression else "kept"
         if self.state == "open" and not self.is_alarm:
             if not self.is_significant:
-                return "not significant" if self.change.change_point.votes else "early warning"
+                return "early warning" if self.change.change_point.is_early else "not significant"
             if self.is_inconclusive:
                 return "not confirmed"
         if self.is_alarm or self.is_gain:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.records.decisions import Direction
-from corebound.stats.history.detectors import Vote
 from corebound.stats.intervals import Array, Interval
 
 Places = NDArray[np.int64]
@@ -124,7 +123,6 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
         before: Level before, in the unit of the values.
         ratio: Level after over level before.
         interval: The 95 % interval of the ratio; None if the points are too few.
-        votes: The vote of each detector.
         p_value: A score on the scale of p-values (`detectors.score`), times the number of places
             where the segment could have changed. Input of `multiplicity.benjamini_hochberg`
             over a suite.
@@ -132,6 +130,7 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
             began more than 30 points ago. Else `new`.
         recovery: How far later change points reversed it; None without any in the opposite
             direction.
+        is_early: Whether it is an early warning, which the detectors do not confirm yet.
     """
 
     at: int
@@ -141,10 +140,10 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
     before: float
     ratio: float
     interval: Interval | None
-    votes: tuple[Vote, ...]
     p_value: float
     status: ChangeStatus
     recovery: Recovery | None = None
+    is_early: bool = False
 
     def moved(self, places: NDArray[np.int64]) -> ChangePoint:
         """The same change point, with indices converted to those of the whole history."""

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -192,16 +191,13 @@ def _trace(starts: NDArray[np.bool_], best: NDArray[np.intp]) -> tuple[int, ...]
     return tuple(reversed(cuts))
 
 
-# `weighted` is the only one where points count by their precision, see `weighted_shifts`.
-Detector = Literal["likelihood", "t", "weighted"]
-
 # The levels were set by simulation (`python -m benchmarks.simulation history`).
-_T_LEVEL = 3e-3
+T_LEVEL = 3e-3
 # A natural logarithm: 3,000 times as likely with a change as without.
-_LIKELIHOOD_GAIN = 8.0
+LIKELIHOOD_GAIN = 8.0
 # Required whatever the other votes. Only the likelihood models how this series varies, and
 # alternating modes that happen to form runs have misled the others together.
-_LEAST_GAIN = 5.0
+LEAST_GAIN = 5.0
 # 22,000 times as likely. If points fall into two groups, a change can be this clear while means
 # hardly show it.
 _CLEAR_GAIN = 10.0
@@ -218,13 +214,6 @@ _STANDS_OUT = 0.6
 _OWN_DOUBT = 2.58
 # How many points on either side are used.
 REACH = 100
-
-
-class Vote(Struct, frozen=True, kw_only=True):
-    """The vote of one detector."""
-
-    detector: Detector
-    found: bool
 
 
 class CutSides:
@@ -282,7 +271,7 @@ class CutSides:
 
     def may_pass(self) -> bool:
         """Whether a large shift could pass; autocorrelation of the noise only lowers the gain."""
-        return self.likelihood >= _LEAST_GAIN
+        return self.likelihood >= LEAST_GAIN
 
     def is_large(self, threshold: float, own_error: float) -> bool:
         """Whether the shift matters and exceeds what the points' own intervals explain."""
@@ -325,19 +314,17 @@ class CutDecision(Struct, frozen=True, kw_only=True):
     """The votes on one cut.
 
     Attributes:
-        votes: The vote of every detector; none if the shift is too small to ask.
         p_value: The `score` of this place.
         elected: Whether a vote is yes, without the likelihood's veto.
         plain: Whether the likelihood is clear by itself, and neither side is short.
     """
 
-    votes: tuple[Vote, ...]
     p_value: float
     elected: bool
     plain: bool = False
 
 
-_REFUSED = CutDecision(votes=(), p_value=1.0, elected=False)
+REFUSED = CutDecision(p_value=1.0, elected=False)
 
 
 def p_value_of(sides: CutSides, rho: float) -> float:
@@ -380,18 +367,13 @@ def decide(stretch: CutContext) -> CutDecision:
     """
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or resembles_earlier_spikes(stretch):
-        return _REFUSED
+        return REFUSED
     gain = sides.likelihood / shift_tests.inflation(sides.points, rho)
     plain = gain >= _CLEAR_GAIN and min(stretch.lengths) >= _SHORT
     t_level = shift_tests.t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
-    votes = (
-        Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
-        Vote(detector="t", found=t_level <= _T_LEVEL),
-    )
     return CutDecision(
-        votes=votes,
         p_value=score(sides, rho=rho, own_error=stretch.own_error),
-        elected=gain >= _LEAST_GAIN and any(vote.found for vote in votes),
+        elected=gain >= LEAST_GAIN and (gain >= LIKELIHOOD_GAIN or t_level <= T_LEVEL),
         plain=plain,
     )
 

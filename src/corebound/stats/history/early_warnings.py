@@ -54,7 +54,7 @@ def early_warning(
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
 
     Returns:
-        The change point, without votes and without an interval; None if there is none.
+        The change point, without an interval; None if there is none.
         Its p-value is that of the less extreme of the two points.
     """
     places = history.level_since(
@@ -84,7 +84,7 @@ def early_warning(
         before=level_of(median(before)),
         ratio=ratio_of(size),
         interval=None,
-        votes=(),
+        is_early=True,
         p_value=_chance(before, float(latest[nearer]), side=side),
         status="new",
     )

@@ -343,7 +343,6 @@ def _change_point(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> C
         before=level_of(shift_tests.median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
-        votes=cut.decision.votes,
         p_value=min(1.0, cut.decision.p_value * _places(segment.values.size, cut.rho)),
         status="new",
     )

@@ -24,7 +24,6 @@ from corebound.stats.history.change_point import (
     level_of,
     ratio_of,
 )
-from corebound.stats.history.detectors import Vote
 from corebound.stats.history.shift_tests import correlation, inflation, median, spread_of
 from corebound.stats.intervals import CONFIDENCE, Array, Interval
 
@@ -198,7 +197,6 @@ def _clearest(
             before=level_of(shift.before),
             ratio=ratio_of(shift.size),
             interval=shift.interval,
-            votes=(Vote(detector="weighted", found=True),),
             p_value=shift.p_value,
             status="new",
         )
@@ -306,7 +304,7 @@ def weighted_warning(
         threshold: Least change that matters, as a ratio minus 1.
 
     Returns:
-        The change point, without votes and without an interval; None if there is none.
+        The change point, as an early warning, without an interval; None if there is none.
     """
     places = history.level_since(
         max((change_point.at for change_point in change_points), default=0)
@@ -323,4 +321,4 @@ def weighted_warning(
     change_point, outliers = found
     if change_point.p_value > _WARNING or outliers > _OUTLIERS_WARNING:
         return None
-    return replace(change_point.moved(places), interval=None, votes=())
+    return replace(change_point.moved(places), interval=None, is_early=True)

@@ -242,7 +242,6 @@ def a_step(at: int, first_bad: int) -> ChangePoint:
         before=1.0,
         ratio=1.1,
         interval=None,
-        votes=(),
         p_value=1e-3,
         status="new",
     )
