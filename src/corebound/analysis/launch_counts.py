@@ -146,7 +146,9 @@ def launch_counts(launches: Iterable[Launch]) -> LaunchCounts:
 def counted_launches(launches: Iterable[Launch]) -> list[Launch]:
     """Those of a cell's launches that its value is computed from."""
     return interference.select_undisturbed(
-        [launch for launch in launches if launch.status == "ok"], interference.is_mostly_disturbed
+        [launch for launch in launches if launch.status == "ok"],
+        interference.is_mostly_disturbed,
+        within_run=True,
     )
 
 

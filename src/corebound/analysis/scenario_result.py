@@ -292,7 +292,10 @@ def analyse_scenario(
     by_key = {cell.key: cell for cell in labelled}
     planned = tuple(by_key.get(cell.key, cell) for cell in planned)
     duplicates = grouped([by_key[cell.key] for cell in missing], run.measured_key)
-    summaries = {key: summarise(by_key[key], own, measure.warmup) for key, own in launched.items()}
+    summaries = {
+        key: summarise(by_key[key], own, measure.warmup, within_run=True)
+        for key, own in launched.items()
+    }
     baselines = _measured_baselines(run, scenario, labelled[: len(launched)], planned)
     baseline_summaries = [summaries.get(cell.key) if cell else None for cell in baselines]
     comparisons = compare_together(
@@ -319,11 +322,13 @@ def analyse_scenario(
             equivalent_cell=None if alike is cell else alike,
             duplicates=tuple(duplicates.get(key, ())),
             least_slowdown_ratio=_least_slowdown(summaries[key], baseline_summary, own),
-            timed=summarise(replace(cell, metrics=()), own, measure.warmup, -1)
+            timed=summarise(replace(cell, metrics=()), own, measure.warmup, -1, within_run=True)
             if cell.metrics
             else None,
             reported=tuple(
-                summarise(replace(cell, metrics=(metric,)), own, measure.warmup, index)
+                summarise(
+                    replace(cell, metrics=(metric,)), own, measure.warmup, index, within_run=True
+                )
                 for index, metric in enumerate(cell.metrics)
             ),
         )

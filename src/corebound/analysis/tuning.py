@@ -300,6 +300,7 @@ def _summary(
         cell,
         [summary for summary in judged if summary is not None],
         launches,
+        within_run=True,
     )
 
 

@@ -69,8 +69,8 @@ def launched_proof(
         evidence = f"A launch through it {failed.status}: {failed.reason}"
         return ArtefactProof(artefact=artefact, state="differs", evidence=evidence)
     comparison = compare_expected(
-        summarise(through[0].cell, through, warmup),
-        summarise(direct[0].cell, direct, warmup),
+        summarise(through[0].cell, through, warmup, within_run=True),
+        summarise(direct[0].cell, direct, warmup, within_run=True),
         margin=margin,
     )
     evidence = (

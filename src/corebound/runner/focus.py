@@ -39,7 +39,7 @@ def decided_by(candidates: Sequence[Candidate], left_s: float) -> tuple[Candidat
     """The comparisons that the rest of a budget decides: at least one.
 
     The one that has most launches comes first, then those that look plainest, as launches may take
-    longer than expected. If none fits, it is the shortest.
+    longer than expected. If none fits, it is one of which half the launches do, or the shortest.
     Choosing by the first launch hardly adds false alarms (`benchmarks.simulation focus`).
 
     Args:
@@ -47,9 +47,12 @@ def decided_by(candidates: Sequence[Candidate], left_s: float) -> tuple[Candidat
         left_s: The rest of the budget, in seconds.
     """
 
-    def order(candidate: Candidate) -> tuple[int, bool, float]:
+    def order(candidate: Candidate) -> tuple[int, bool, bool, float]:
         fits = candidate.seconds <= left_s
-        return -candidate.launches, not fits, -candidate.effect if fits else candidate.seconds
+        # Fewer launches decide what is plain enough, so half of them may do.
+        may_do = candidate.seconds <= 2 * left_s
+        plainest_or_shortest = -candidate.effect if may_do else candidate.seconds
+        return -candidate.launches, not fits, not may_do, plainest_or_shortest
 
     chosen: list[Candidate] = []
     baselines: set[tuple[int, str]] = set()

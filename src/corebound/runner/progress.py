@@ -118,7 +118,7 @@ class CellProgress(Struct, kw_only=True):
         """The summary of its launches in the blocks before a block."""
         launches = [launch for block, launch in self.launches.items() if block < before]
         ok = [self.summarised(launch) for launch in launches if launch.status == "ok"]
-        return combine_launches(self.planned.cell, ok, launches)
+        return combine_launches(self.planned.cell, ok, launches, within_run=True)
 
     def summarised(self, launch: Launch) -> LaunchSummary:
         """The summary of an `ok` launch."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.distributions import (
+    binomial_above,
     student_below,
     student_quantile,
 )
@@ -115,9 +116,9 @@ _PRICE_OF_T, _PRICE_OF_RANKS = 1.2, 6.0
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.
 _SHARED_CORE = math.log(2)
-# In so many blocks, others seldom disturb the launches of one side only by chance (2 in 32): that
-# they disturb it belongs to its configuration.
-_LASTING_BLOCKS = 5
+# If others disturb one side's launches more often, and would so rarely by chance, that belongs to
+# its configuration. Five blocks are enough if they disturbed it alone in all of them.
+_MORE_OFTEN = 0.05
 
 
 class ModeComparison(Struct, frozen=True, kw_only=True):
@@ -246,7 +247,8 @@ def compare(
             widened by it, and by how unequally other programs delayed the two.
 
     The verdict is `inconclusive` if only the slower side's value is based on disturbed launches
-    and the disturbance can explain the difference, unless it was so in five blocks of one run.
+    and the disturbance can explain the difference, unless others disturb that side more often in a
+    run.
 
     Returns:
         The comparison, or None if one of the two has no `ok` launch, or if a
@@ -363,10 +365,9 @@ def are_different(
             interval is not None
             and interval.is_beyond(margin)
             and not _is_explained_by_disturbance(
-                cell, baseline, interval, verdict_of(interval, margin), blocks=blocks
+                cell, baseline, interval, verdict_of(interval, margin), within_run=True
             )
             for ranks in [_ranks(cell, baseline, confidence=confidence)]
-            for blocks in [len(log_ratios(cell, baseline))]
             for interval in (by_t, ranks.interval if ranks else None)
         )
         for (cell, baseline), by_t in zip(pairs, intervals, strict=True)
@@ -384,14 +385,16 @@ def _comparison(
     interval = interval_of(estimate)
     is_usable = interval is not None and is_usable_ratio(*interval.ends)
     verdict = verdict_of(interval, margin) if is_usable else "inconclusive"
+    within_run = estimate.by_launches is None
     # Two runs differ by more than the ranks of their launches show.
-    ranks = _ranks(cell, baseline) if estimate.by_launches is None else None
+    ranks = _ranks(cell, baseline) if within_run else None
     by_ranks = ranks is not None and verdict == "inconclusive" and not ranks.interval.contains(1.0)
     if ranks is not None and by_ranks:
         interval, is_usable = ranks.interval, True
         verdict = verdict_of(interval, margin)
-    blocks = len(estimate.blocks)
-    explained = _is_explained_by_disturbance(cell, baseline, interval, verdict, blocks=blocks)
+    explained = _is_explained_by_disturbance(
+        cell, baseline, interval, verdict, within_run=within_run
+    )
     p_value = _p_value(estimate)
     if p_value is not None and ranks is not None:
         p_value = min(1.0, _PRICE_OF_T * p_value, _PRICE_OF_RANKS * ranks.p_value)
@@ -402,7 +405,7 @@ def _comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval if is_usable else None,
         verdict=verdict,
-        pairs=blocks,
+        pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
         p_value=p_value,
         launches_needed=_launches_needed(estimate, margin) if verdict == "inconclusive" else None,
@@ -458,22 +461,42 @@ def _is_explained_by_disturbance(
     interval: Interval | None,
     verdict: Verdict,
     *,
-    blocks: int,
+    within_run: bool,
 ) -> bool:
     """Whether disturbances of the slower side alone can explain a difference.
 
     Args:
-        blocks: How many blocks of one run have launches of both.
+        within_run: Whether both are of one run, so that blocks of the same number belong together.
     """
-    if interval is None or verdict not in {"faster", "slower"} or blocks >= _LASTING_BLOCKS:
+    if interval is None or verdict not in {"faster", "slower"}:
         return False
     slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
     if not slower.disturbed or quicker.disturbed:
+        return False
+    if within_run and _is_disturbed_more_often(slower, quicker):
         return False
     nearest = interval.high if interval.high < 1 else interval.low
     # The ratio is that of means, so what a single launch waited is only its part of it.
     delay = statistics.fmean(launch.delay for launch in slower.launches)
     return abs(math.log(nearest)) <= _SHARED_CORE + delay
+
+
+def _is_disturbed_more_often(cell: CellSummary, other: CellSummary) -> bool:
+    """Whether others disturb the launches of one cell more often than those of another.
+
+    Source: McNemar, "Note on the sampling error of the difference between correlated proportions"
+    (1947), in its exact form: the sign test over blocks in which one of the two was disturbed.
+    """
+    of_cell, of_other = (
+        {launch.block: launch.disturbed for launch in (*side.launches, *side.left_out)}
+        for side in (cell, other)
+    )
+    alone = [
+        of_cell[block]
+        for block in of_cell.keys() & of_other.keys()
+        if of_cell[block] != of_other[block]
+    ]
+    return binomial_above(sum(alone) - 1, len(alone), 0.5) <= _MORE_OFTEN
 
 
 def _estimates(

@@ -372,7 +372,9 @@ def is_mostly_disturbed(launch: Launch) -> bool:
     return is_too_much(launch.disturbance, launch.host, launch.kind)
 
 
-def select_undisturbed(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
+def select_undisturbed(
+    launches: Sequence[T], is_disturbed: Callable[[T], bool], *, within_run: bool = False
+) -> list[T]:
     """The `ok` launches of a cell that its values are computed from.
 
     All undisturbed launches if there are enough of them, else all.
@@ -380,9 +382,12 @@ def select_undisturbed(launches: Sequence[T], is_disturbed: Callable[[T], bool])
     Args:
         launches: Its `ok` launches, as records or summaries.
         is_disturbed: Whether a launch is disturbed, as in `is_mostly_disturbed`.
+        within_run: Whether the cell is compared with others of its run. Where most launches are
+            disturbed, so are those of the others, and all are compared.
     """
     undisturbed = [launch for launch in launches if not is_disturbed(launch)]
-    return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)
+    enough = max(_LEAST_UNDISTURBED, len(launches) / 2 if within_run else 0)
+    return undisturbed if len(undisturbed) >= enough else list(launches)
 
 
 def is_refused(launch: Launch) -> bool:

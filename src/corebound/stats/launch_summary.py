@@ -301,7 +301,12 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
 
 
 def summarise(
-    cell: Cell, launches: Iterable[Launch], warmup: Warmup, metric: int = 0
+    cell: Cell,
+    launches: Iterable[Launch],
+    warmup: Warmup,
+    metric: int = 0,
+    *,
+    within_run: bool = False,
 ) -> CellSummary:
     """Summarise the launches of one cell; only `ok` ones contribute to its statistics.
 
@@ -309,6 +314,7 @@ def summarise(
         launches: Its launches, from one run, in any order and of any status.
         warmup: `Measure.warmup`.
         metric: As in `summarise_launch`.
+        within_run: As in `select_undisturbed`.
     """
     attempted = tuple(launches)
     summaries = [
@@ -317,11 +323,15 @@ def summarise(
         if launch.status == "ok"
         and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
     ]
-    return combine_launches(cell, summaries, attempted)
+    return combine_launches(cell, summaries, attempted, within_run=within_run)
 
 
 def combine_launches(
-    cell: Cell, summaries: Iterable[LaunchSummary], launches: Collection[Launch]
+    cell: Cell,
+    summaries: Iterable[LaunchSummary],
+    launches: Collection[Launch],
+    *,
+    within_run: bool = False,
 ) -> CellSummary:
     """Combine launches that are already summarised.
 
@@ -332,9 +342,12 @@ def combine_launches(
 
     Args:
         summaries: Its `ok` launches, in any order.
+        within_run: As in `select_undisturbed`.
     """
     in_order = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
-    by_block = select_undisturbed(in_order, lambda summary: summary.disturbed)
+    by_block = select_undisturbed(
+        in_order, lambda summary: summary.disturbed, within_run=within_run
+    )
     medians_ns = [summary.median_ns for summary in by_block]
     p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
     enough = bool(by_block) and all(

@@ -185,7 +185,9 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
     ]
     if not all(sides):
         return None
-    first_copy, second_copy = (summarise(side[0].cell, side, measure.warmup) for side in sides)
+    first_copy, second_copy = (
+        summarise(side[0].cell, side, measure.warmup, within_run=True) for side in sides
+    )
     comparison = compare(first_copy, second_copy, margin=measure.margin)
     (interval,) = speedup_intervals([(first_copy, second_copy)])
     if comparison is None or interval is None or comparison.pairs < LEAST_PAIRS:

@@ -180,8 +180,9 @@ def _served_launches(launches: Iterable[Launch]) -> list[Served]:
     launches_ok = [
         launch for launch in launches if launch.status == "ok" and launch.served is not None
     ]
-    counted = (launch.served for launch in select_undisturbed(launches_ok, is_mostly_disturbed))
-    return [launch for launch in counted if launch is not None and launch.answered.ok]
+    counted = select_undisturbed(launches_ok, is_mostly_disturbed, within_run=True)
+    served = [launch.served for launch in counted]
+    return [launch for launch in served if launch is not None and launch.answered.ok]
 
 
 def _per_s(served: Served) -> float:

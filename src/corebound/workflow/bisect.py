@@ -303,7 +303,8 @@ class _Bisection:
         name = short_name(self.commits[index])
         of_commit = [launch for launch in launches if launch.cell.commit == name]
         analysed = [launch for launch in of_commit if launch.block < blocks]
-        return summarise(of_commit[0].cell, analysed, self.loaded.scenario.measure.warmup)
+        warmup = self.loaded.scenario.measure.warmup
+        return summarise(of_commit[0].cell, analysed, warmup, within_run=True)
 
     def _prepare(self, ask: LaunchRequest) -> PreparedRun:
         commits = [self.commits[index] for index in ask.places]

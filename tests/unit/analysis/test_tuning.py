@@ -124,7 +124,8 @@ def test_the_time_between_short_launches_counts_in_the_budget() -> None:
     assert 0 < blocks(block_s=17) < blocks(block_s=0)
 
 
-def test_fresh_launches_that_do_not_count_are_named() -> None:
+@pytest.mark.parametrize(("hit", "counted", "says"), [(3, 3, True), (4, 6, False)])
+def test_fresh_launches_that_do_not_count_are_named(hit: int, counted: int, *, says: bool) -> None:
     run, launches = a_tuned_run(PLANTED)
     first_fresh = analyse_tuning(run, launches).race_state.race.blocks
     disturbed = Disturbance(share=1.0, by=("foreign load",), evidence=("so it was",))
@@ -132,15 +133,15 @@ def test_fresh_launches_that_do_not_count_are_named() -> None:
         run,
         [
             replace(launch, disturbance=disturbed)
-            if launch.block in range(first_fresh, first_fresh + 4)
+            if launch.block in range(first_fresh, first_fresh + hit)
             else launch
             for launch in launches
         ],
     )
 
     gain = known(result.against(DEFAULT))
-    assert gain.pairs == 2
-    assert "disturbed up to 4" in " ".join(certainty(result))
+    assert gain.pairs == counted
+    assert (f"disturbed up to {hit}" in " ".join(certainty(result))) is says
 
 
 def test_a_run_that_was_killed_does_not_say_that_its_fresh_launches_decided_nothing() -> None:

@@ -179,6 +179,17 @@ def test_what_disturbs_one_side_in_every_block_belongs_to_its_configuration() ->
     assert known(between).verdict == "inconclusive"
 
 
+def test_what_disturbs_both_sides_as_often_belongs_to_neither_configuration() -> None:
+    # The disturbed launches of the one are left out, because most of its others were not.
+    fast = a_summary(*around(1e8, 0, 1, 1, 0, 1, 0, 1))
+    slow = of_disturbed(a_summary(*around(2e8, 0, 1, 0, 1, 0, 1, 0)))
+    hit, calm = of_disturbed(fast).launches[:3], fast.launches[3:]
+
+    found = compared(slow, replace(fast, launches=calm, left_out=hit))
+
+    assert found.verdict == "inconclusive"
+
+
 def test_alternating_launches_are_compared_by_time_slice() -> None:
     # The host halves its clock at another moment in each block; each pair of stints saw the same.
     slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]

@@ -73,6 +73,18 @@ def test_without_enough_other_launches_disturbed_ones_count_and_are_reported() -
     assert (len(found.launches), found.disturbed, found.left_out) == (4, 3, ())
 
 
+@pytest.mark.parametrize(("hit", "excluded"), [(3, 0), (2, 2)])
+def test_within_a_run_all_launches_count_where_most_are_disturbed(hit: int, excluded: int) -> None:
+    launches = [a_launch_of(*[40] * 20, block=block) for block in range(5)]
+    launches[:hit] = map(disturbed, launches[:hit])
+
+    within = summarise(a_cell(), launches, "auto", within_run=True)
+
+    assert len(within.left_out) == excluded
+    # Two runs may differ in what disturbed them.
+    assert len(summarise(a_cell(), launches, "auto").left_out) == hit
+
+
 def test_the_detected_warm_up_is_excluded() -> None:
     launch = a_launch_of(900, 60, 45, 44, 45, 46, 45, 44, 46, 45, 45, 44)
 
