@@ -3,8 +3,8 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.distributions import (
-    binomial_above,
     student_below,
     student_quantile,
 )
@@ -116,9 +115,9 @@ _PRICE_OF_T, _PRICE_OF_RANKS = 1.2, 6.0
 # Besides making a program wait, another program that shares its core, cache or memory may halve
 # its speed.
 _SHARED_CORE = math.log(2)
-# If others disturb one side's launches more often, and would so rarely by chance, that belongs to
-# its configuration. Five blocks are enough if they disturbed it alone in all of them.
-_MORE_OFTEN = 0.05
+# That others disturb one side in so many blocks and the other in none is no chance (1 in 32): it
+# belongs to its configuration.
+_LASTING_BLOCKS = 5
 
 
 class ModeComparison(Struct, frozen=True, kw_only=True):
@@ -247,8 +246,7 @@ def compare(
             widened by it, and by how unequally other programs delayed the two.
 
     The verdict is `inconclusive` if only the slower side's value is based on disturbed launches
-    and the disturbance can explain the difference, unless others disturb that side more often in a
-    run.
+    and the disturbance can explain the difference, unless it was so in five blocks of one run.
 
     Returns:
         The comparison, or None if one of the two has no `ok` launch, or if a
@@ -264,6 +262,8 @@ def compare(
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
+    if between is None:
+        ((cell, baseline),) = _as_exposed([(cell, baseline)])
     estimate = _estimate(cell, baseline, adaptive=adaptive, between=between)
     return None if estimate is None else _comparison(cell, baseline, estimate, margin)
 
@@ -290,6 +290,7 @@ def compare_expected(
     )
 
 
+Other = TypeVar("Other", CellSummary, CellSummary | None)
 # A cell, and the baseline it is compared with; None if it has none or the host cannot run it.
 Pair = tuple[CellSummary, CellSummary | None]
 
@@ -316,6 +317,7 @@ def compare_together(
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
+    pairs = _as_exposed(pairs)
     return tuple(
         None
         if estimate is None or baseline is None
@@ -326,13 +328,34 @@ def compare_together(
     )
 
 
+def _as_exposed(pairs: Iterable[tuple[CellSummary, Other]]) -> list[tuple[CellSummary, Other]]:
+    """The same pairs; both sides have all their launches if one has disturbed ones.
+
+    It has these if most of its launches are disturbed. The undisturbed ones of the other side then
+    belong to few of the same blocks, and would be compared with what others delayed.
+    """
+    return [
+        (_with_all_launches(cell), _with_all_launches(baseline))
+        if baseline is not None and (cell.disturbed or baseline.disturbed)
+        else (cell, baseline)
+        for cell, baseline in pairs
+    ]
+
+
+def _with_all_launches(summary: CellSummary) -> CellSummary:
+    launches = sorted(
+        (*summary.launches, *summary.left_out), key=lambda launch: (launch.block, launch.launch)
+    )
+    return replace(summary, launches=tuple(launches), left_out=())
+
+
 def speedup_intervals(
     pairs: Sequence[Pair], *, adaptive: bool = False, confidence: float = CONFIDENCE
 ) -> tuple[Interval | None, ...]:
     """The intervals of `compare_together`, however wide; None with too few launches."""
     return tuple(
         None if estimate is None else interval_of(estimate, confidence=confidence)
-        for estimate in _estimates(pairs, adaptive=adaptive, confidence=confidence)
+        for estimate in _estimates(_as_exposed(pairs), adaptive=adaptive, confidence=confidence)
     )
 
 
@@ -359,6 +382,7 @@ def are_different(
     # No interval is narrower at a higher confidence, so most need not be computed.
     if any(interval is not None and interval.is_beyond(margin) for interval in intervals):
         intervals = speedup_intervals(pairs, adaptive=adaptive, confidence=confidence)
+    pairs = _as_exposed(pairs)
     return tuple(
         baseline is not None
         and any(
@@ -473,30 +497,12 @@ def _is_explained_by_disturbance(
     slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
     if not slower.disturbed or quicker.disturbed:
         return False
-    if within_run and _is_disturbed_more_often(slower, quicker):
+    if within_run and slower.disturbed >= _LASTING_BLOCKS:
         return False
     nearest = interval.high if interval.high < 1 else interval.low
     # The ratio is that of means, so what a single launch waited is only its part of it.
     delay = statistics.fmean(launch.delay for launch in slower.launches)
     return abs(math.log(nearest)) <= _SHARED_CORE + delay
-
-
-def _is_disturbed_more_often(cell: CellSummary, other: CellSummary) -> bool:
-    """Whether others disturb the launches of one cell more often than those of another.
-
-    Source: McNemar, "Note on the sampling error of the difference between correlated proportions"
-    (1947), in its exact form: the sign test over blocks in which one of the two was disturbed.
-    """
-    of_cell, of_other = (
-        {launch.block: launch.disturbed for launch in (*side.launches, *side.left_out)}
-        for side in (cell, other)
-    )
-    alone = [
-        of_cell[block]
-        for block in of_cell.keys() & of_other.keys()
-        if of_cell[block] != of_other[block]
-    ]
-    return binomial_above(sum(alone) - 1, len(alone), 0.5) <= _MORE_OFTEN
 
 
 def _estimates(
