@@ -88,7 +88,7 @@ def find_incomplete(
 
 def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
     """Whether the run gave up the cell. `made` leaves out refused launches: a run repeats those."""
-    return is_given_up(combine_launches(summary.cell, summary.launches, made, within_run=True))
+    return is_given_up(combine_launches(summary.cell, summary.launches, made))
 
 
 def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
