@@ -182,7 +182,7 @@ def test_resource_use_of_a_launch_is_recorded_over_time(by_itself: LaunchResult)
 
 def stop_and_continue(worker: int, _group: Path) -> None:
     os.kill(worker, signal.SIGSTOP)
-    time.sleep(1.5)
+    time.sleep(2.0)
     os.kill(worker, signal.SIGCONT)
 
 
