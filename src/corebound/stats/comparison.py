@@ -497,7 +497,9 @@ def _is_explained_by_disturbance(
     slower, quicker = (cell, baseline) if verdict == "slower" else (baseline, cell)
     if not slower.disturbed or quicker.disturbed:
         return False
-    if within_run and slower.disturbed >= _LASTING_BLOCKS:
+    together = {launch.block for launch in quicker.launches}
+    hit = sum(launch.disturbed and launch.block in together for launch in slower.launches)
+    if within_run and hit >= _LASTING_BLOCKS:
         return False
     nearest = interval.high if interval.high < 1 else interval.low
     # The ratio is that of means, so what a single launch waited is only its part of it.

@@ -175,8 +175,10 @@ def test_what_disturbs_one_side_in_every_block_belongs_to_its_configuration() ->
 
     assert within.verdict == "slower"
     assert are_different(pair, speedup_intervals(pair), margin=MARGIN, confidence=0.95) == (True,)
-    # Others may have disturbed one run and not the other.
+    # Others may have disturbed one run and not the other, or a time when the other did not run.
     assert known(between).verdict == "inconclusive"
+    later = a_summary(*around(1e8, 0, 1, 1, 0, 1), first_block=5)
+    assert compared(slow, later).verdict == "inconclusive"
 
 
 def test_where_others_disturb_one_side_all_launches_of_both_are_compared() -> None:
